@@ -5,11 +5,14 @@
 // request. It can lend a device cooperative matrices.
 #include "backends/vulkan/runtime/cooperative_matrix.h"
 #include "tests/vulkan/between.h"
+#include "tests/vulkan/profile.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -26,6 +29,7 @@ EXPORT between_state *between_get(void)
 static bool fails(const char *name)
 {
     int64_t call = ++state.n_calls; // pipelines are made on several threads
+    if (state.lost) return true;
     if (state.fail_name && strcmp(state.fail_name, name) == 0) return true;
     if (state.fail_at == 0 || call < state.fail_at) return false;
     if (call > state.fail_at && !state.fail_stays) return false;
@@ -33,13 +37,18 @@ static bool fails(const char *name)
     return true;
 }
 
+// What a device of a profile answers to a request beyond its limits.
+static VkResult beyond(const char *what)
+{
+    snprintf(state.broken, sizeof state.broken, "%s", what);
+    fprintf(stderr, "beyond the limits of %s: %s\n", state.profile->name, what);
+    return VK_ERROR_INITIALIZATION_FAILED;
+}
+
 // Functions of a device that give a result: what is made (+1), or nothing (0).
 #define CALLS(X)                                                                                             \
     X(AllocateCommandBuffers, 0, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o),     \
       (d, i, o))                                                                                             \
-    X(AllocateMemory, 1,                                                                                     \
-      (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a, VkDeviceMemory *o),        \
-      (d, i, a, o))                                                                                          \
     X(BeginCommandBuffer, 0, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i))                 \
     X(BindBufferMemory, 0, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o))         \
     X(CreateBuffer, 1,                                                                                       \
@@ -74,7 +83,6 @@ static bool fails(const char *name)
     X(DestroyPipelineLayout, VkPipelineLayout)                                                               \
     X(DestroyQueryPool, VkQueryPool)                                                                         \
     X(DestroySemaphore, VkSemaphore)                                                                         \
-    X(DestroyShaderModule, VkShaderModule)                                                                   \
     X(FreeMemory, VkDeviceMemory)
 
 #define DEFINE_CALL(name, made, parameters, arguments)                                                       \
@@ -96,6 +104,50 @@ CALLS(DEFINE_CALL)
     }
 GONE(DEFINE_GONE)
 
+static PFN_vkAllocateMemory real_AllocateMemory;
+static VKAPI_ATTR VkResult VKAPI_CALL AllocateMemory(VkDevice d, const VkMemoryAllocateInfo *i,
+                                                     const VkAllocationCallbacks *a, VkDeviceMemory *o)
+{
+    VkMemoryAllocateInfo own = *i;
+    if (fails("AllocateMemory")) return state.error;
+    if (state.profile) {
+        if (i->allocationSize > PROFILE_ALLOCATION) return beyond("the size of an allocation");
+        own.memoryTypeIndex = 0; // the driver has one
+    }
+    VkResult r = real_AllocateMemory(d, &own, a, o);
+    if (r == VK_SUCCESS) state.n_alive++;
+    return r;
+}
+
+static PFN_vkGetBufferMemoryRequirements real_GetBufferMemoryRequirements;
+static VKAPI_ATTR void VKAPI_CALL GetBufferMemoryRequirements(VkDevice d, VkBuffer b, VkMemoryRequirements *o)
+{
+    real_GetBufferMemoryRequirements(d, b, o);
+    if (state.profile) o->memoryTypeBits = 3;
+}
+
+static PFN_vkCreatePipelineLayout real_CreatePipelineLayout;
+static VKAPI_ATTR VkResult VKAPI_CALL CreatePipelineLayout(VkDevice d, const VkPipelineLayoutCreateInfo *i,
+                                                           const VkAllocationCallbacks *a,
+                                                           VkPipelineLayout *o)
+{
+    if (fails("CreatePipelineLayout")) return state.error;
+    for (uint32_t k = 0; state.profile && k < i->pushConstantRangeCount; k++)
+        if (i->pPushConstantRanges[k].offset + i->pPushConstantRanges[k].size > PROFILE_PUSH)
+            return beyond("push constants");
+    VkResult r = real_CreatePipelineLayout(d, i, a, o);
+    if (r == VK_SUCCESS) state.n_alive++;
+    return r;
+}
+
+static PFN_vkCmdCopyBuffer real_CmdCopyBuffer;
+static VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(VkCommandBuffer c, VkBuffer from, VkBuffer to, uint32_t n,
+                                                const VkBufferCopy *regions)
+{
+    state.n_copies += n;
+    real_CmdCopyBuffer(c, from, to, n, regions);
+}
+
 // The work ends in any case: otherwise a device that counts as lost would still work on memory that is freed.
 static PFN_vkWaitSemaphores real_WaitSemaphores;
 static VKAPI_ATTR VkResult VKAPI_CALL WaitSemaphores(VkDevice d, const VkSemaphoreWaitInfo *i, uint64_t t)
@@ -107,8 +159,17 @@ static VKAPI_ATTR VkResult VKAPI_CALL WaitSemaphores(VkDevice d, const VkSemapho
 static PFN_vkQueueSubmit real_QueueSubmit;
 static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit(VkQueue q, uint32_t n, const VkSubmitInfo *i, VkFence f)
 {
+    if (state.lose_at != 0 && state.n_submits + 1 == state.lose_at) {
+        state.lost = true;
+        state.lose_at = 0;
+        state.error = VK_ERROR_DEVICE_LOST;
+    }
     if (fails("QueueSubmit")) return state.error;
     state.n_submits++;
+    uint64_t took = state.slow_ns * i->commandBufferCount;
+    if (took > state.longest_ns) state.longest_ns = took;
+    struct timespec pause = {.tv_nsec = (long)(took % 1000000000u), .tv_sec = (time_t)(took / 1000000000u)};
+    if (took > 0) nanosleep(&pause, NULL);
     VkResult r = real_QueueSubmit(q, n, i, f);
     if (state.submitted) state.submitted();
     return r;
@@ -129,7 +190,82 @@ static PFN_vkCmdDispatch real_CmdDispatch;
 static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uint32_t y, uint32_t z)
 {
     state.n_dispatches++;
+    if (state.profile && (x > PROFILE_GROUPS || y > PROFILE_GROUPS || z > PROFILE_GROUPS))
+        beyond("workgroups of a dispatch");
     real_CmdDispatch(c, x, y, z);
+}
+
+// The code of modules that are there, as the backend gave it, for the limits of a profile.
+typedef struct given_module {
+    VkShaderModule handle;
+    uint32_t *code;
+    size_t size;
+    struct given_module *next;
+} given_module;
+static given_module *given;
+static pthread_mutex_t given_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_module(VkShaderModule handle, const VkShaderModuleCreateInfo *i)
+{
+    given_module *m = malloc(sizeof *m);
+    if (!m) return;
+    *m = (given_module){.handle = handle, .code = malloc(i->codeSize), .size = i->codeSize};
+    if (m->code) memcpy(m->code, i->pCode, i->codeSize);
+    pthread_mutex_lock(&given_lock);
+    m->next = given;
+    given = m;
+    pthread_mutex_unlock(&given_lock);
+}
+
+static void forget_module(VkShaderModule handle)
+{
+    pthread_mutex_lock(&given_lock);
+    for (given_module **m = &given; *m; m = &(*m)->next)
+        if ((*m)->handle == handle) {
+            given_module *gone = *m;
+            *m = gone->next;
+            free(gone->code);
+            free(gone);
+            break;
+        }
+    pthread_mutex_unlock(&given_lock);
+}
+
+// What the pipeline needs; false: its module is not known.
+static bool needs_of(const VkComputePipelineCreateInfo *i, spirv_needs *out)
+{
+    bool known = false;
+    pthread_mutex_lock(&given_lock);
+    for (const given_module *m = given; m && !known; m = m->next)
+        if (m->handle == i->stage.module && m->code)
+            known = spirv_needs_of(m->code, m->size, i->stage.pSpecializationInfo, out);
+    pthread_mutex_unlock(&given_lock);
+    return known;
+}
+
+// Whether a device of the profile can make the pipeline, and its subgroups are those that this device has
+// here: sums of the driver, and matrices of the emulation.
+static VkResult check_limits(const between_profile *p, const VkComputePipelineCreateInfo *i)
+{
+    spirv_needs needs;
+    if (!needs_of(i, &needs)) return beyond("a module that cannot be read");
+    uint32_t threads = needs.size[0] * needs.size[1] * needs.size[2], size = p->subgroup;
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo *wanted = i->stage.pNext;
+    bool full = (i->stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT) != 0;
+    if (needs.shared > p->shared) return beyond("shared memory");
+    if (threads > p->invocations) return beyond("invocations of a workgroup");
+    if (wanted) {
+        size = wanted->requiredSubgroupSize;
+        state.n_required++;
+        if (!p->can_require || size < p->least || size > p->most) return beyond("the size of subgroups");
+        if (threads > size * p->most_subgroups) return beyond("subgroups of a workgroup");
+    }
+    if (full && threads % size != 0) return beyond("full subgroups");
+    if (p->least != p->most && !full && (needs.has_subgroups || needs.has_matrices))
+        return beyond("subgroups that may not be full");
+    if (needs.has_matrices && size != 2 * p->matrix_rows) return beyond("the size of subgroups of matrices");
+    if (needs.has_subgroups && !needs.has_matrices && size != p->lanes) return beyond("subgroups of sums");
+    return VK_SUCCESS;
 }
 
 static PFN_vkCreateComputePipelines real_CreateComputePipelines;
@@ -139,6 +275,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice d, VkPipel
 {
     if (fails("CreateComputePipelines")) return state.error;
     VkComputePipelineCreateInfo changed = *i;
+    if (state.profile && check_limits(state.profile, i) != VK_SUCCESS) return VK_ERROR_INITIALIZATION_FAILED;
+    if (state.profile) changed.stage.pNext = NULL, changed.stage.flags = 0; // the driver has one size
     VkSpecializationInfo special = *i->stage.pSpecializationInfo;
     int32_t values[16] = {0};
     if (n == 1 && special.dataSize <= sizeof values) {
@@ -161,10 +299,11 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, cons
 
 // --- cooperative matrices ------------------------------------------------------------------------
 
-enum { LENT = 3 };
+enum { LENT_KHR, LENT_BF16, LENT_NV, LENT_SUBSET, LENT_BUDGET, LENT };
 static const char *const lent[LENT] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
                                        VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
-                                       VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME};
+                                       VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, "VK_KHR_portability_subset",
+                                       VK_EXT_MEMORY_BUDGET_EXTENSION_NAME};
 
 // Index in lent; LENT: none of them.
 static uint32_t lent_index(const char *name)
@@ -174,9 +313,12 @@ static uint32_t lent_index(const char *name)
     return i;
 }
 
-static uint32_t first_lent(void)
+// Whether the device has an extension that the driver may not have.
+static bool lends(uint32_t i)
 {
-    return !state.matrices ? LENT : state.matrices_nv ? 2 : 0;
+    if (i == LENT_SUBSET) return state.profile && state.profile->portability;
+    if (i == LENT_BUDGET) return state.others > 0;
+    return state.matrices && (i == LENT_NV || !state.matrices_nv);
 }
 
 static PFN_vkEnumerateDeviceExtensionProperties real_EnumerateDeviceExtensionProperties;
@@ -184,19 +326,23 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysi
                                                                          const char *layer, uint32_t *n,
                                                                          VkExtensionProperties *o)
 {
-    uint32_t capacity = *n, more = LENT - first_lent(), kept = 0;
+    uint32_t capacity = *n, more = 0, kept = 0;
     if (fails("EnumerateDeviceExtensionProperties")) return state.error;
+    for (uint32_t i = 0; i < LENT; i++) more += lends(i);
     if (o && more > capacity) return VK_INCOMPLETE;
     *n = o ? capacity - more : 0;
     VkResult r = real_EnumerateDeviceExtensionProperties(p, layer, n, o);
     for (uint32_t i = 0; o && i < *n; i++)
         if (!state.hidden || !strstr(state.hidden, o[i].extensionName)) o[kept++] = o[i];
     if (o) *n = kept;
-    for (uint32_t i = 0; o && i < more; i++) {
-        o[*n + i] = (VkExtensionProperties){.specVersion = 1};
-        strcpy(o[*n + i].extensionName, lent[first_lent() + i]);
+    for (uint32_t i = 0; i < LENT; i++) {
+        if (!lends(i)) continue;
+        if (o) {
+            o[*n] = (VkExtensionProperties){.specVersion = 1};
+            strcpy(o[*n].extensionName, lent[i]);
+        }
+        ++*n;
     }
-    *n += more;
     return r;
 }
 
@@ -208,6 +354,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL get_matrices(VkPhysicalDevice p, uint32_t 
     if (!o || *n > 2) *n = 2;
     for (uint32_t i = 0; o && i < *n; i++) {
         o[i].MSize = o[i].NSize = o[i].KSize = 16;
+        if (state.profile) o[i].MSize = state.profile->matrix_rows;
         o[i].AType = o[i].BType = types[i];
         o[i].CType = o[i].ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
         o[i].scope = VK_SCOPE_SUBGROUP_KHR;
@@ -252,6 +399,9 @@ static PFN_vkGetPhysicalDeviceFeatures2 real_GetPhysicalDeviceFeatures2;
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice p, VkPhysicalDeviceFeatures2 *o)
 {
     real_GetPhysicalDeviceFeatures2(p, o);
+    for (VkBaseOutStructure *s = o->pNext; s && state.no_addresses; s = s->pNext)
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+            ((VkPhysicalDeviceVulkan12Features *)(void *)s)->bufferDeviceAddress = VK_FALSE;
     for (VkBaseOutStructure *s = o->pNext; s && state.matrices; s = s->pNext) {
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
             ((VkPhysicalDeviceVulkan12Features *)(void *)s)->shaderFloat16 = VK_TRUE;
@@ -265,7 +415,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice p,
 }
 
 // Removes what was lent from the request. Fails unless it has exactly the right extension of cooperative
-// matrices, with its feature.
+// matrices, with its feature, and the portability subset where the device has it.
 static VkResult take_back(VkDeviceCreateInfo *own, const char *names[16])
 {
     bool asked[LENT] = {0}, feature = false;
@@ -287,7 +437,10 @@ static VkResult take_back(VkDeviceCreateInfo *own, const char *names[16])
             feature = feature || s->pNext->sType == type;
             s->pNext = s->pNext->pNext;
         }
-    if (asked[0] == state.matrices_nv || asked[2] != state.matrices_nv) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    if (asked[LENT_SUBSET] != lends(LENT_SUBSET)) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    if (!state.matrices) return VK_SUCCESS;
+    if (asked[LENT_KHR] == state.matrices_nv || asked[LENT_NV] != state.matrices_nv)
+        return VK_ERROR_EXTENSION_NOT_PRESENT;
     return feature ? VK_SUCCESS : VK_ERROR_FEATURE_NOT_PRESENT;
 }
 
@@ -298,7 +451,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice p, const VkD
     if (fails("CreateDevice")) return state.error;
     VkDeviceCreateInfo own = *i;
     const char *names[16];
-    VkResult r = state.matrices ? take_back(&own, names) : VK_SUCCESS;
+    VkResult r = state.matrices || state.profile ? take_back(&own, names) : VK_SUCCESS;
     if (r == VK_SUCCESS) r = real_CreateDevice(p, &own, a, o);
     if (r == VK_SUCCESS) state.n_alive++;
     return r;
@@ -359,21 +512,34 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateShaderModule(VkDevice d, const VkSha
     if (state.no_kernels) own.pCode = nothing, own.codeSize = sizeof nothing;
     VkResult r = real_CreateShaderModule(d, &own, a, o);
     if (r == VK_SUCCESS) state.n_alive++;
+    if (r == VK_SUCCESS && state.profile) keep_module(*o, i);
     return r;
+}
+
+static PFN_vkDestroyShaderModule real_DestroyShaderModule;
+static VKAPI_ATTR void VKAPI_CALL DestroyShaderModule(VkDevice d, VkShaderModule m,
+                                                      const VkAllocationCallbacks *a)
+{
+    if (m) state.n_alive--;
+    if (state.profile) forget_module(m);
+    real_DestroyShaderModule(d, m, a);
 }
 
 static PFN_vkDestroyDevice real_DestroyDevice;
 static VKAPI_ATTR void VKAPI_CALL DestroyDevice(VkDevice d, const VkAllocationCallbacks *a)
 {
     if (d) state.n_alive--;
+    state.lost = false;
     real_DestroyDevice(d, a);
 }
 
+static bool shows_layered; // the instance also lists layered drivers
 static PFN_vkCreateInstance real_CreateInstance;
 static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo *i,
                                                      const VkAllocationCallbacks *a, VkInstance *o)
 {
     if (fails("CreateInstance")) return state.error;
+    shows_layered = (i->flags & VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR) != 0;
     VkResult r = real_CreateInstance(i, a, o);
     if (r == VK_SUCCESS) state.n_alive++;
     return r;
@@ -399,7 +565,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL EnumeratePhysicalDevices(VkInstance i, uin
 {
     if (fails("EnumeratePhysicalDevices")) return state.error;
     VkResult r = real_EnumeratePhysicalDevices(i, n, o);
-    if (state.no_devices) *n = 0;
+    if (state.no_devices || (state.profile && state.profile->portability && !shows_layered)) *n = 0;
     return r;
 }
 
@@ -410,9 +576,9 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     real_GetPhysicalDeviceProperties2(p, o);
     static const char *wanted;
     if (!wanted) wanted = getenv("TN_BETWEEN_AS_GPU") ? "yes" : "no";
-    bool as_gpu = state.as_gpu || *wanted == 'y';
+    bool as_gpu = state.as_gpu || *wanted == 'y' || state.profile;
     if (as_gpu) o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-    if (state.matrices)
+    if (state.matrices && !state.profile)
         o->properties.limits.maxComputeSharedMemorySize = 48 << 10; // lavapipe accepts more than it states
     for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
         VkPhysicalDeviceVulkan11Properties *p11 = (void *)s;
@@ -421,13 +587,36 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
             ((VkPhysicalDeviceShaderIntegerDotProductProperties *)(void *)s)
                 ->integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE;
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES) {
-            if (state.no_subgroups || state.matrices)
+            if (state.no_subgroups || (state.profile ? state.profile->lanes == 0 : state.matrices))
                 p11->subgroupSupportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
-            if (state.matrices)
+            if (state.matrices && !state.profile)
                 p11->subgroupSize = 32; // the size that the emulation has, without real subgroups
         }
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES && state.matrices)
             sizes->minSubgroupSize = sizes->maxSubgroupSize = 32;
+    }
+    if (state.profile) profile_properties(state.profile, o);
+}
+
+static PFN_vkGetPhysicalDeviceMemoryProperties real_GetPhysicalDeviceMemoryProperties;
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties(VkPhysicalDevice p,
+                                                                    VkPhysicalDeviceMemoryProperties *o)
+{
+    real_GetPhysicalDeviceMemoryProperties(p, o);
+    if (state.profile) profile_memory(state.profile, o);
+}
+
+// The budget is what other programs leave.
+static PFN_vkGetPhysicalDeviceMemoryProperties2 real_GetPhysicalDeviceMemoryProperties2;
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties2(VkPhysicalDevice p,
+                                                                     VkPhysicalDeviceMemoryProperties2 *o)
+{
+    real_GetPhysicalDeviceMemoryProperties2(p, o);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = o->pNext;
+    for (uint32_t i = 0; budget && i < o->memoryProperties.memoryHeapCount; i++) {
+        uint64_t size = o->memoryProperties.memoryHeaps[i].size;
+        budget->heapBudget[i] = size > state.others ? size - state.others : 0;
+        budget->heapUsage[i] = 0;
     }
 }
 
@@ -446,12 +635,17 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
 #define SAME_GONE(function, type)                        SAME(function)
     CALLS(SAME_CALL)
     GONE(SAME_GONE)
+    SAME(AllocateMemory)
+    SAME(CmdCopyBuffer)
     SAME(CmdDispatch)
     SAME(CmdPipelineBarrier)
     SAME(QueueSubmit)
     SAME(WaitSemaphores)
     SAME(CreateComputePipelines)
+    SAME(CreatePipelineLayout)
     SAME(CreateShaderModule)
+    SAME(DestroyShaderModule)
+    SAME(GetBufferMemoryRequirements)
     SAME(EnumerateDeviceExtensionProperties)
     SAME(GetPhysicalDeviceFeatures2)
     SAME(CreateDevice)
@@ -460,6 +654,8 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
     SAME(DestroyInstance)
     SAME(EnumerateInstanceVersion)
     SAME(EnumeratePhysicalDevices)
+    SAME(GetPhysicalDeviceMemoryProperties)
+    SAME(GetPhysicalDeviceMemoryProperties2)
     SAME(GetPhysicalDeviceProperties2)
     if (strcmp(name, "vkGetDeviceProcAddr") == 0) {
         memcpy(&real_device, &real, sizeof real);
@@ -467,6 +663,18 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
         memcpy(&real, &mine, sizeof real);
     }
     return real;
+}
+
+// llvmpipe has subgroups of as many invocations as a vector has floats.
+static void take_profile(const char *name)
+{
+    char bits[16];
+    if (!name) return;
+    state.profile = profile_find(name);
+    if (!state.profile) abort(); // the name of a test that does not exist
+    state.matrices = state.profile->matrix_rows > 0;
+    snprintf(bits, sizeof bits, "%u", 32 * state.profile->lanes);
+    if (state.profile->lanes > 0) setenv("LP_NATIVE_VECTOR_WIDTH", bits, 1);
 }
 
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char *name);
@@ -481,6 +689,9 @@ EXPORT PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char 
         state.matrices = wanted != NULL;
         state.matrices_nv = wanted && strcmp(wanted, "nv") == 0;
         state.hidden = getenv("TN_BETWEEN_HIDES");
+        take_profile(getenv("TN_BETWEEN_PROFILE"));
+        const char *lose_at = getenv("TN_BETWEEN_LOSES_AT");
+        if (lose_at) state.lose_at = atoll(lose_at);
     }
     PFN_vkVoidFunction any;
     if (state.matrices && strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR") == 0) {

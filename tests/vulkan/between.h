@@ -31,6 +31,20 @@ typedef struct between_state {
     bool matrices, matrices_nv;
     _Atomic int64_t n_emulated; // modules that were exchanged, of the extension that is to be used
     const char *hidden;         // extensions of the driver that the device hides; TN_BETWEEN_HIDES sets it
+    // A device with limits of its own, of the process: TN_BETWEEN_PROFILE names it. A request beyond them
+    // fails, and broken says which.
+    const struct between_profile *profile;
+    char broken[128];
+    _Atomic int64_t n_copies;   // between buffers
+    _Atomic int64_t n_required; // pipelines that asked for a size of subgroups
+    bool no_addresses;          // the device has no buffer device addresses
+    // The N-th submission finds the device lost, and all calls after it until the device is destroyed; 0:
+    // none. TN_BETWEEN_LOSES_AT sets it.
+    int64_t lose_at;
+    bool lost;
+    // Each command buffer takes that long; the longest submission since.
+    uint64_t slow_ns, longest_ns;
+    uint64_t others; // bytes of the device's memory that other programs have; 0: it does not tell
     // Called with the specialisation constants of each pipeline, which it may change.
     void (*constants)(int32_t *values, uint32_t n);
     void (*submitted)(void); // after each submission

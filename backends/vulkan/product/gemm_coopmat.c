@@ -15,8 +15,7 @@ enum {
     MIN_ROWS_OF_EXPERT = 2,             // on average: with fewer most of a tile would be empty
     MAX_EXPERTS = 4096,                 // counters in shared memory of sort_by_expert.comp
     LEAST_TILE_ROWS = 32,
-    SUBGROUP = 32,
-    SIZE = 16,          // rows and columns of a matrix
+    SIZE = 16,          // columns of a matrix, and rows of the right one
     VECTOR = 16,        // bytes
     EXPANDED_UNIT = 256 // bytes of which the places of expanded weights are multiples
 };
@@ -102,8 +101,9 @@ bool tn_vk_accepts_gemm_tile_f16(const tn_step *step)
 
 // --- tiles -----------------------------------------------------------------------------------------------
 
-// Subgroups along the rows and columns of a tile, matrices of each subgroup along both, matrices along the
-// slice of the common dimension that is in shared memory at once, and how many slices shared memory holds.
+// Subgroups along the rows and columns of a tile, blocks of 16 x 16 of each subgroup along both, matrices
+// along the slice of the common dimension that is in shared memory at once, and how many slices shared memory
+// holds. A block is one matrix, or two of 8 rows.
 typedef struct tile {
     int32_t teams_m, teams_n, m, n, k, buffers;
 } tile;
@@ -133,17 +133,17 @@ static int32_t tile_columns(const tile *t)
     return SIZE * t->teams_n * t->n;
 }
 
-static int32_t tile_threads(const tile *t)
+static int32_t tile_threads(const tn_vk *v, const tile *t)
 {
-    return SUBGROUP * t->teams_m * t->teams_n;
+    return v->coopmat.subgroup * t->teams_m * t->teams_n;
 }
 
 // Shared memory as the shader has it: slices of both operands, and in their place at the end the sums.
 static bool fits(const tn_vk *v, const tile *t)
 {
     int64_t slices = (int64_t)t->buffers * (tile_rows(t) + tile_columns(t)) * (2 * t->k + 1),
-            sums = (int64_t)t->teams_m * t->teams_n * SIZE * (4 * t->n + 1);
-    return TN_MAX(slices, sums) * VECTOR <= v->max_shared && tile_threads(t) <= (int32_t)v->max_threads;
+            sums = (int64_t)t->teams_m * t->teams_n * v->coopmat.rows * (4 * t->n + 1);
+    return TN_MAX(slices, sums) * VECTOR <= v->max_shared && tile_threads(v, t) <= (int32_t)v->max_threads;
 }
 
 static int64_t groups_of(const tile *t, int64_t rows, int64_t columns)
@@ -253,7 +253,7 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
     tn_vk_product_bind(step, p, i, d);
     bool gated = p->glu != NULL, experts = p->ids != NULL;
     c[C_TILE] = tile_constant(t);
-    c[C_THREADS] = tile_threads(t);
+    c[C_THREADS] = tile_threads(d->v, t);
     c[C_FORM] = (gated ? FORM_GATED : 0) | (experts ? FORM_EXPERTS : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
     n[TN_VK_N_PRODUCT_RESULT_STRIDE] = (int32_t)tn_vk_row_stride(p->y[i]);
@@ -294,10 +294,14 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t 
 
 int32_t tn_vk_launch_gemm_coopmat_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_F16, TN_VK_SHADER_gemm_coopmat_f16, d);
+    bool rows_8 = d->v->coopmat.rows == 8;
+    return launch(step, i, TN_TYPE_F16,
+                  rows_8 ? TN_VK_SHADER_gemm_coopmat_8_f16 : TN_VK_SHADER_gemm_coopmat_f16, d);
 }
 
 int32_t tn_vk_launch_gemm_coopmat_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_BF16, TN_VK_SHADER_gemm_coopmat_bf16, d);
+    bool rows_8 = d->v->coopmat.rows == 8;
+    return launch(step, i, TN_TYPE_BF16,
+                  rows_8 ? TN_VK_SHADER_gemm_coopmat_8_bf16 : TN_VK_SHADER_gemm_coopmat_bf16, d);
 }

@@ -27,6 +27,10 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/shaders/dequant.glsl"
+#ifdef ROWS_8_BF16
+#define ROWS_8
+#define BF16
+#endif
 #include "backends/vulkan/shaders/coopmat.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_F16;
@@ -37,16 +41,16 @@ layout(constant_id = 3) const int ALIGNED = 0;
 layout(constant_id = 5) const int FORM = 0; // bits: 1 a GLU, 2 experts
 layout(local_size_x_id = 4) in;
 
-// Subgroups along the rows and columns of a tile, matrices of a subgroup along both, matrices along a slice
-// of the common dimension.
-const uint TEAMS_M = TILE & 15u, TEAMS_N = TILE >> 4 & 15u, M = TILE >> 8 & 15u, N = TILE >> 12 & 15u,
-           K = TILE >> 16 & 15u;
-const uint BUFFERS = TILE >> 20, THREADS = 32 * TEAMS_M * TEAMS_N;
-const uint TILE_M = 16 * TEAMS_M * M, TILE_N = 16 * TEAMS_N * N, DEPTH = 16 * K;
+// Subgroups along the rows and columns of a tile, matrices of a subgroup along both (TILE counts their rows
+// by 16), matrices along a slice of the common dimension.
+const uint TEAMS_M = TILE & 15u, TEAMS_N = TILE >> 4 & 15u, M = (TILE >> 8 & 15u) * (16 / MATRIX_ROWS),
+           N = TILE >> 12 & 15u, K = TILE >> 16 & 15u;
+const uint BUFFERS = TILE >> 20, THREADS = LANES * TEAMS_M * TEAMS_N;
+const uint TILE_M = MATRIX_ROWS * TEAMS_M * M, TILE_N = 16 * TEAMS_N * N, DEPTH = 16 * K;
 // Sizes in shared memory, in vectors of 16 bytes. Rows have one more than they need, so that no two rows of a
 // matrix share banks.
 const uint ROW = 2 * K + 1, BUFFER = (TILE_M + TILE_N) * ROW, SUMS_ROW = 4 * N + 1,
-           SUMS = TEAMS_M * TEAMS_N * 16 * SUMS_ROW;
+           SUMS = TEAMS_M * TEAMS_N * MATRIX_ROWS * SUMS_ROW;
 const uint LOADS_X = TILE_M * 2 * K / THREADS, LOADS_W = TILE_N * 2 * K / THREADS;
 const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
 // Weights that stay packed until the multiplication is done; others are expanded when they are loaded. A
@@ -198,7 +202,7 @@ float sum_at(uint at, uint c) { return uintBitsToFloat(space[at + c / 4][c % 4])
 void activate(uint base, uint first_row, uint first_column)
 {
     const uint WIDTH = GATED ? 8 * N : 16 * N;
-    [[dont_unroll]] for (uint e = LANE; e < 16 * WIDTH; e += 32) {
+    [[dont_unroll]] for (uint e = LANE; e < MATRIX_ROWS * WIDTH; e += LANES) {
         uint row = e / WIDTH, c = e % WIDTH, j = min(first_column + c, columns - 1);
         float scale = scale_of(first_row + row), v = sum_at(base + row * SUMS_ROW, c) * scale;
         if (GATED) v = glu(args.n[N_PRODUCT_GLU], v, sum_at(base + row * SUMS_ROW, c + 8 * N) * scale);
@@ -209,10 +213,10 @@ void activate(uint base, uint first_row, uint first_column)
     }
 }
 
-// Stores 16 rows of the columns of a subgroup.
+// Stores the rows of a matrix, and the columns of a subgroup.
 void finish_rows(uint base, uint first_row, uint first_column)
 {
-    const uint WIDTH = GATED ? 8 * N : 16 * N, ACROSS = WIDTH < 32 ? WIDTH : 32, DOWN = 32 / ACROSS;
+    const uint WIDTH = GATED ? 8 * N : 16 * N, ACROSS = WIDTH < LANES ? WIDTH : LANES, DOWN = LANES / ACROSS;
     bool activated = GATED || args.n[N_PRODUCT_ACT] >= 0;
     if (activated) activate(base, first_row, first_column);
     barrier();
@@ -220,20 +224,20 @@ void finish_rows(uint base, uint first_row, uint first_column)
              residual = args.n[N_PRODUCT_RESIDUAL] >= 0 ? args.src[args.n[N_PRODUCT_RESIDUAL]].data : to;
     uint64_t to_stride = uint64_t(args.n[N_PRODUCT_RESULT_STRIDE]),
              residual_stride = uint64_t(args.n[N_PRODUCT_RESIDUAL_STRIDE]);
-    UNROLL for (uint h = 0; h < WIDTH; h += 32) {
+    UNROLL for (uint h = 0; h < WIDTH; h += LANES) {
         uint c = h + LANE % ACROSS, j = first_column + c;
         float bias = !activated && args.n[N_PRODUCT_BIAS] >= 0
                          ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(min(j, columns - 1)))
                          : 0.0;
-        float more[16];
-        UNROLL for (uint i = 0; i < 16 / DOWN; i++) { // all loads in flight at once
+        float more[MATRIX_ROWS];
+        UNROLL for (uint i = 0; i < MATRIX_ROWS / DOWN; i++) { // all loads in flight at once
             more[i] =
                 args.n[N_PRODUCT_RESIDUAL] >= 0
                     ? load_f32(residual + result_row(first_row + i * DOWN + LANE / ACROSS) * residual_stride +
                                4 * int64_t(min(j, columns - 1)))
                     : 0.0;
         }
-        UNROLL for (uint i = 0; i < 16 / DOWN; i++) {
+        UNROLL for (uint i = 0; i < MATRIX_ROWS / DOWN; i++) {
             uint row = i * DOWN + LANE / ACROSS, r = first_row + row;
             float v = sum_at(base + row * SUMS_ROW, c);
             if (!activated) v = v * scale_of(r) + bias;
@@ -260,7 +264,7 @@ void main()
         first_weight = int64_t(block.x) * columns;
         r0 = block.y, end = block.y + block.z;
     }
-    uint team = thread / 32, team_m = team % TEAMS_M, team_n = team / TEAMS_M,
+    uint team = thread / LANES, team_m = team % TEAMS_M, team_n = team / TEAMS_M,
          slices = (n + DEPTH - 1) / DEPTH;
     MatrixC acc[M][N];
     UNROLL for (uint i = 0; i < M; i++)
@@ -276,7 +280,7 @@ void main()
         UNROLL for (uint k = 0; k < K; k++) {
             MatrixA a[M];
             UNROLL for (uint i = 0; i < M; i++)
-                matrix_a(a[i], now + (16 * (team_m * M + i)) * ROW + 2 * k, ROW);
+                matrix_a(a[i], now + (MATRIX_ROWS * (team_m * M + i)) * ROW + 2 * k, ROW);
             UNROLL for (uint j = 0; j < N; j++) {
                 MatrixB b;
                 matrix_b_columns(b, now + (TILE_M + 16 * (team_n * N + j)) * ROW + 2 * k, ROW);
@@ -288,13 +292,13 @@ void main()
         if (s + 1 < slices) store_slice((s + 1) * DEPTH, then);
         barrier();
     }
-    uint base = team * 16 * SUMS_ROW;
+    uint base = team * MATRIX_ROWS * SUMS_ROW;
     [[dont_unroll]] for (uint strip = 0; strip < M; strip++) { // one copy of the code that follows the sums
         UNROLL for (uint i = 0; i < M; i++)
             if (i == strip)
                 UNROLL for (uint j = 0; j < N; j++) matrix_c(base + 4 * j, SUMS_ROW, acc[i][j]);
         barrier();
-        finish_rows(base, r0 + 16 * (team_m * M + strip), column_of(16 * N * team_n));
+        finish_rows(base, r0 + MATRIX_ROWS * (team_m * M + strip), column_of(16 * N * team_n));
         barrier();
     }
 }

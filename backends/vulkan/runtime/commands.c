@@ -140,36 +140,67 @@ tn_status tn_vk_record(tn_vk *v, const tn_executable *e, int32_t first, int32_t 
     return status;
 }
 
-// Divides the steps into parts, between which the work can be cancelled. A part has as many multiplications
-// as a large device does in some milliseconds, and others in some ten.
-static int32_t split(const tn_vk *v, const tn_program *program, int32_t *ends)
+// Divides the steps into parts of no more than `most` multiplications, or of one step.
+static int32_t split(const tn_executable *e, double most)
 {
-    const double most = v->device->software ? 5e7 : 4e11;
     double sum = 0.0;
     int32_t n = 0;
-    for (int32_t i = 0; i < program->n_steps; i++) {
-        double work = tn_step_work(&program->steps[i]);
-        if (sum > 0.0 && sum + work > most) {
-            ends[n++] = i;
+    for (int32_t i = 0; i < e->n_steps; i++) {
+        if (sum > 0.0 && sum + e->work[i] > most) {
+            e->part_end[n++] = i;
             sum = 0.0;
         }
-        sum += work;
+        sum += e->work[i];
     }
-    ends[n++] = program->n_steps;
+    e->part_end[n++] = e->n_steps;
     return n;
 }
 
-tn_status tn_vk_record_parts(tn_vk *v, tn_executable *e, const tn_program *program)
+static tn_status record_parts(tn_vk *v, tn_executable *e)
 {
-    e->part_end = tn_calloc(v->device->ctx, (size_t)program->n_steps + 1, sizeof *e->part_end);
-    if (!e->part_end) return TN_ERR_MEMORY;
-    int32_t n = split(v, program, e->part_end);
-    e->parts = tn_calloc(v->device->ctx, (size_t)n, sizeof(VkCommandBuffer));
-    if (!e->parts) return TN_ERR_MEMORY;
+    tn_context *ctx = v->device->ctx;
+    int32_t n = split(e, e->part_work);
+    VkCommandBuffer *parts = tn_calloc(ctx, (size_t)n, sizeof *parts);
+    if (!parts) return TN_ERR_MEMORY;
+    tn_free(ctx, e->parts);
+    e->parts = parts;
     tn_status status = TN_OK;
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
         status = tn_vk_record(v, e, i > 0 ? e->part_end[i - 1] : 0, e->part_end[i], false, &e->parts[i]);
         e->n_parts = i + 1; // one that failed may be there too
     }
     return status;
+}
+
+void tn_vk_free_parts(tn_vk *v, tn_executable *e)
+{
+    tn_mutex_lock(&v->lock);
+    for (int32_t i = 0; i < e->n_parts; i++)
+        if (e->parts[i]) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->parts[i]);
+    tn_mutex_unlock(&v->lock);
+    e->n_parts = 0;
+}
+
+// A part has as many multiplications as a large device does in a millisecond, and the slowest ones in some
+// hundred: parts are what a submission is made of, and between them the work can be cancelled.
+tn_status tn_vk_record_parts(tn_vk *v, tn_executable *e, const tn_program *program)
+{
+    const tn_device *d = v->device;
+    size_t n = (size_t)program->n_steps + 1;
+    e->part_work = d->software ? 5e7 : d->n_batch > 0 ? 1e11 : 1e10; // n_batch: a card of its own
+    e->part_end = tn_calloc(d->ctx, n, sizeof *e->part_end);
+    e->work = tn_calloc(d->ctx, n, sizeof *e->work);
+    if (!e->part_end || !e->work) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < program->n_steps; i++) e->work[i] = tn_step_work(&program->steps[i]);
+    return record_parts(v, e);
+}
+
+tn_status tn_vk_divide_parts(tn_vk *v, tn_executable *e)
+{
+    enum { FINER = 4 };
+    tn_status status = tn_vk_drain(v);
+    if (status != TN_OK) return status;
+    tn_vk_free_parts(v, e);
+    e->part_work /= FINER;
+    return record_parts(v, e);
 }

@@ -6,15 +6,27 @@
 
 #include <string.h>
 
-// Sizes in shaders/coopmat.glsl; what attention/attention_coopmat.comp and the tiles of GEMM need of a
+// Sizes in shaders/coopmat.glsl; what the tiles of GEMM, and attention/attention_coopmat.comp, need of a
 // workgroup.
-enum { SIZE = 16, SUBGROUP = 32, MAX_SHAPES = 128, MIN_SHARED = 48 << 10, MIN_THREADS = 256 };
+enum { SIZE = 16, MAX_SHAPES = 128, MIN_THREADS = 256, MIN_SHARED = 32 << 10, ATTENTION_SHARED = 48 << 10 };
+
+// Shapes that there are shaders for, and the size of the subgroups that hold one: of NVIDIA and AMD, and of
+// Intel's Xe 2. The first one that a device lists is used.
+static const tn_vk_coopmat known_shapes[] = {{16, 32}, {8, 16}};
 
 // Component types and scopes have the same numbers in both extensions.
-static bool is_wanted(uint32_t m, uint32_t n, uint32_t k, int32_t c, int32_t result, int32_t scope)
+static bool is_wanted(const tn_vk_coopmat *shape, uint32_t m, uint32_t n, uint32_t k, int32_t c,
+                      int32_t result, int32_t scope)
 {
-    return m == SIZE && n == SIZE && k == SIZE && c == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+    return m == (uint32_t)shape->rows && n == SIZE && k == SIZE && c == VK_COMPONENT_TYPE_FLOAT32_KHR &&
            result == VK_COMPONENT_TYPE_FLOAT32_KHR && scope == VK_SCOPE_SUBGROUP_KHR;
+}
+
+// Whether pipelines have, or can ask for, subgroups of that size.
+static bool has_subgroup(const tn_vk *v, uint32_t size)
+{
+    return v->subgroup == size ||
+           (v->subgroup > 0 && v->sizes.can_require && v->sizes.least <= size && size <= v->sizes.most);
 }
 
 // The bit for operands of a type: TN_VK_COOPMAT_F16 or TN_VK_COOPMAT_BF16, or 0.
@@ -26,7 +38,7 @@ static int32_t bit_of(int32_t a, int32_t b)
                                                  : 0;
 }
 
-static int32_t shapes_khr(const tn_vk *v)
+static int32_t shapes_khr(const tn_vk *v, const tn_vk_coopmat *shape)
 {
     VkCooperativeMatrixPropertiesKHR all[MAX_SHAPES] = {{0}};
     uint32_t n = MAX_SHAPES;
@@ -40,14 +52,14 @@ static int32_t shapes_khr(const tn_vk *v)
     if (get(v->physical, &n, all) < VK_SUCCESS) return 0;
     for (uint32_t i = 0; i < n; i++) {
         const VkCooperativeMatrixPropertiesKHR *p = &all[i];
-        if (is_wanted(p->MSize, p->NSize, p->KSize, (int32_t)p->CType, (int32_t)p->ResultType,
+        if (is_wanted(shape, p->MSize, p->NSize, p->KSize, (int32_t)p->CType, (int32_t)p->ResultType,
                       (int32_t)p->scope))
             found |= bit_of((int32_t)p->AType, (int32_t)p->BType);
     }
     return found;
 }
 
-static int32_t shapes_nv(const tn_vk *v)
+static int32_t shapes_nv(const tn_vk *v, const tn_vk_coopmat *shape)
 {
     VkCooperativeMatrixPropertiesNV all[MAX_SHAPES] = {{0}};
     uint32_t n = MAX_SHAPES;
@@ -61,9 +73,11 @@ static int32_t shapes_nv(const tn_vk *v)
     if (get(v->physical, &n, all) < VK_SUCCESS) return 0;
     for (uint32_t i = 0; i < n; i++) {
         const VkCooperativeMatrixPropertiesNV *p = &all[i];
-        if (is_wanted(p->MSize, p->NSize, p->KSize, (int32_t)p->CType, (int32_t)p->DType, (int32_t)p->scope))
+        if (is_wanted(shape, p->MSize, p->NSize, p->KSize, (int32_t)p->CType, (int32_t)p->DType,
+                      (int32_t)p->scope))
             found |= bit_of((int32_t)p->AType, (int32_t)p->BType);
     }
+    if (shape->rows != SIZE) return 0;
     return found & TN_VK_COOPMAT_F16; // newer drivers may list the other too; there is no shader for it
 }
 
@@ -71,8 +85,9 @@ static int32_t shapes_nv(const tn_vk *v)
 static const struct {
     const char *extension;
     VkStructureType features;
-    int32_t bit;                       // of tn_vk.has
-    int32_t (*shapes)(const tn_vk *v); // what it lists
+    int32_t bit; // of tn_vk.has
+    // Which types of operands it lists for a shape: bits of tn_vk.has.
+    int32_t (*types)(const tn_vk *v, const tn_vk_coopmat *shape);
 } forms[] = {{VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
               VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, TN_VK_COOPMAT_KHR,
               shapes_khr},
@@ -94,9 +109,7 @@ void tn_vk_coopmat_find(tn_vk *v)
     bool has_bf16 = tn_vk_has_extension(v, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
     size_t form = 0;
     while (form < TN_COUNT(forms) && !tn_vk_has_extension(v, forms[form].extension)) form++;
-    if (v->subgroup != SUBGROUP || v->max_shared < MIN_SHARED || v->max_threads < MIN_THREADS ||
-        form == TN_COUNT(forms))
-        return;
+    if (v->max_shared < MIN_SHARED || v->max_threads < MIN_THREADS || form == TN_COUNT(forms)) return;
     tn_vk_coopmat_features f;
     link_features(&f, forms[form].features, has_bf16);
     VkPhysicalDeviceVulkan12Features v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
@@ -104,11 +117,20 @@ void tn_vk_coopmat_find(tn_vk *v)
     VkPhysicalDeviceFeatures2 core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12};
     v->instance->GetPhysicalDeviceFeatures2(v->physical, &core);
     if (!f.matrix.cooperativeMatrix || !v12.vulkanMemoryModel) return;
-    int32_t found = forms[form].shapes(v);
+    int32_t found = 0;
+    for (size_t i = 0; i < TN_COUNT(known_shapes) && !found; i++) {
+        v->coopmat = known_shapes[i];
+        if (has_subgroup(v, (uint32_t)v->coopmat.subgroup)) found = forms[form].types(v, &v->coopmat);
+    }
     if (!v12.shaderFloat16) found &= ~TN_VK_COOPMAT_F16;
     if (!has_bf16 || !f.bf16.shaderBFloat16Type || !f.bf16.shaderBFloat16CooperativeMatrix)
         found &= ~TN_VK_COOPMAT_BF16;
-    if (found) v->has |= found | forms[form].bit;
+    if (found & TN_VK_COOPMAT_F16 && v->coopmat.rows == SIZE && v->max_shared >= ATTENTION_SHARED)
+        found |= TN_VK_COOPMAT_ATTENTION;
+    if (!found) return;
+    v->has |= found | forms[form].bit;
+    // Where a device has several sizes, the one of matrices is native (16 on Xe 2, 32 on RDNA 3).
+    if (v->sizes.can_require && v->sizes.least != v->sizes.most) v->subgroup = (uint32_t)v->coopmat.subgroup;
 }
 
 void tn_vk_coopmat_enable(const tn_vk *v, VkPhysicalDeviceVulkan12Features *v12, tn_vk_coopmat_features *f)

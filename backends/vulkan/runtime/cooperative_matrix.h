@@ -47,7 +47,8 @@ typedef struct tn_vk_coopmat_features {
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16;
 } tn_vk_coopmat_features;
 
-// Adds to v->has what the device can do with matrices of 16 x 16. Its subgroups and limits have to be known.
+// Adds to v->has what the device can do with matrices, and sets v->coopmat. Its subgroups and limits have to
+// be known.
 void tn_vk_coopmat_find(struct tn_vk *v);
 // Enables the features that v->has stands for: sets those of v12, and links the others behind it.
 void tn_vk_coopmat_enable(const struct tn_vk *v, VkPhysicalDeviceVulkan12Features *v12,

@@ -22,14 +22,46 @@ bool tn_vk_has_extension(const tn_vk *v, const char *name)
     return false;
 }
 
+static bool is_lost(const tn_vk *v)
+{
+    return atomic_load_explicit(&v->lost, memory_order_relaxed) != 0;
+}
+
+static tn_status fail_lost(tn_vk *v)
+{
+    return tn_fail(
+        v->device->ctx, TN_ERR_DEVICE,
+        "%s: the device was lost; models and sessions on it have to be closed before others are opened",
+        v->device->name);
+}
+
 tn_status tn_vk_enter(tn_vk *v)
 {
-    if (atomic_load_explicit(&v->lost, memory_order_relaxed) != 0)
-        return tn_fail(v->device->ctx, TN_ERR_DEVICE,
-                       "%s: the device was lost; sessions on it have to be made anew in a new context",
-                       v->device->name);
+    if (is_lost(v)) return fail_lost(v);
     tn_mutex_lock(&v->lock);
     tn_status status = v->handle ? TN_OK : v->create_logical(v);
     tn_mutex_unlock(&v->lock);
     return status;
+}
+
+tn_status tn_vk_begin_object(tn_vk *v)
+{
+    tn_status status = TN_OK;
+    tn_mutex_lock(&v->lock);
+    bool anew = is_lost(v) && v->n_objects == 0;
+    if (anew) atomic_store_explicit(&v->lost, 0, memory_order_relaxed);
+    if (is_lost(v))
+        status = fail_lost(v);
+    else if (anew || !v->handle)
+        status = v->create_logical(v);
+    v->n_objects += status == TN_OK;
+    tn_mutex_unlock(&v->lock);
+    return status;
+}
+
+void tn_vk_end_object(tn_vk *v)
+{
+    tn_mutex_lock(&v->lock);
+    v->n_objects--;
+    tn_mutex_unlock(&v->lock);
 }

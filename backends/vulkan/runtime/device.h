@@ -52,7 +52,7 @@ enum {
     TN_VK_SUBGROUPS = 1,
     // Dot products of four times int8, where the device has instructions for them or is a processor.
     TN_VK_INT8_DOT = 2,
-    // Cooperative matrices of 16 x 16 with elements of that type and sums in f32, for subgroups of 32.
+    // Cooperative matrices with elements of that type and sums in f32: tn_vk.coopmat says which.
     TN_VK_COOPMAT_F16 = 4,
     TN_VK_COOPMAT_BF16 = 8,
     // Exchange within subgroups.
@@ -62,7 +62,22 @@ enum {
     TN_VK_COOPMAT_NV = 64,
     // Arithmetic in f16. Not on processors, which convert operands for each operation.
     TN_VK_F16_ARITHMETIC = 128,
+    // Cooperative matrices of f16, as attention needs them: of 16 rows, and enough shared memory.
+    TN_VK_COOPMAT_ATTENTION = 256,
 };
+
+// Shape of the cooperative matrices of GEMM: rows of the left operand and of the sums; all other extents are
+// 16. A subgroup of `subgroup` invocations holds one.
+typedef struct tn_vk_coopmat {
+    int32_t rows, subgroup;
+} tn_vk_coopmat;
+
+// VK_EXT_subgroup_size_control, where the sizes of subgroups differ.
+typedef struct tn_vk_subgroup_sizes {
+    uint32_t least, most;
+    bool can_require; // a pipeline may ask for one of them
+    bool full;        // a pipeline may ask for subgroups without idle invocations
+} tn_vk_subgroup_sizes;
 
 // Features of Vulkan 1.2 that are optional there: all that shaders rely on.
 typedef struct tn_vk_features {
@@ -108,8 +123,11 @@ typedef struct tn_vk {
     int32_t n_kernels;
     // logical_device.c, which needs most files of runtime/: they reach it only by this pointer.
     tn_status (*create_logical)(struct tn_vk *v);
-    int32_t has;          // TN_VK_SUBGROUPS ...
-    uint32_t subgroup;    // invocations of a subgroup, 0: they differ
+    int32_t has;       // TN_VK_SUBGROUPS ...
+    uint32_t subgroup; // invocations of a subgroup, 0: not known
+    tn_vk_subgroup_sizes sizes;
+    tn_vk_coopmat coopmat;
+    bool is_portability;  // VK_KHR_portability_subset: the driver is a layer over another interface
     uint32_t max_shared;  // bytes of a workgroup
     uint32_t max_threads; // of a workgroup
     int32_t tile;         // for measurements: tile of GEMM + 1, or heads of attention; 0: chosen by shape
@@ -125,13 +143,21 @@ typedef struct tn_vk {
     bool device_visible;              // the host sees the device's memory
     uint32_t max_groups;              // workgroups in one dimension
     float tick_ns;                    // of timestamps; 0: the queue has none
-    // First error after which the device answers nothing else: every later call fails with it.
+    // The device answers nothing any more: every later call fails, until all objects are gone.
     _Atomic int32_t lost;
+    int64_t n_objects; // of callers: tn_vk_begin_object
 } tn_vk;
 
 static inline tn_vk *tn_vk_of(const tn_device *device)
 {
     return device->impl;
+}
+
+// Whether pipelines ask for the size of their subgroups, or for full ones, because a device has several
+// sizes.
+static inline bool tn_vk_asks_for_subgroups(const tn_vk *v)
+{
+    return v->sizes.full && v->sizes.least != v->sizes.most && v->subgroup > 0;
 }
 
 // TN_OK, or a failure that says what was tried. Remembers that a device was lost.
@@ -140,6 +166,10 @@ tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
 bool tn_vk_has_extension(const tn_vk *v, const char *name);
 // Makes the logical device at first use; fails if it was lost.
 TN_MUST_USE tn_status tn_vk_enter(tn_vk *v);
+// The same before an object of a caller is made: a buffer, memory of the host, or an executable. When all of
+// those of a lost device are gone, the logical device is made anew, so the context can go on.
+TN_MUST_USE tn_status tn_vk_begin_object(tn_vk *v);
+void tn_vk_end_object(tn_vk *v); // it is gone, or was not made
 
 // NULL, or why the device cannot be used (physical_device.c).
 const char *tn_vk_describe(tn_vk *v, int32_t ordinal);

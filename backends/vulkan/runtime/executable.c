@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Running of executables. Their steps are one command buffer, recorded once and submitted as often as the
-// program runs; several where there is much work, so that it can be cancelled between them. If the caller
+// program runs; several where there is much work, which are then submitted one after the other: no submission
+// takes too long for a device with a display, and the work can be cancelled between them. If the caller
 // wants times, another one is recorded that has timestamps between the steps.
 #include "backends/vulkan/runtime/executable.h"
 #include "core/device.h"
@@ -23,9 +24,8 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
     if (!e) return;
     tn_vk *v = tn_vk_of(device);
     tn_vk_settle(v);
+    if (e->n_parts > 0) tn_vk_free_parts(v, e);
     tn_mutex_lock(&v->lock);
-    for (int32_t i = 0; i < e->n_parts; i++)
-        if (e->parts[i]) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->parts[i]);
     if (e->timed) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->timed);
     tn_mutex_unlock(&v->lock);
     if (e->queries) v->f.DestroyQueryPool(v->handle, e->queries, NULL);
@@ -33,7 +33,9 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
     tn_free(device->ctx, e->parts);
     tn_free(device->ctx, e->part_end);
     tn_free(device->ctx, e->ticks);
+    tn_free(device->ctx, e->work);
     tn_free(device->ctx, e->runs);
+    if (e->is_object) tn_vk_end_object(v);
     tn_free(device->ctx, e);
 }
 
@@ -52,6 +54,44 @@ static tn_status make_timed(tn_vk *v, tn_executable *e)
     if (!e->queries)
         status = tn_vk_check(v, v->f.CreateQueryPool(v->handle, &info, NULL, &e->queries), "making queries");
     return status == TN_OK ? tn_vk_record(v, e, 0, e->n_steps, true, &e->timed) : status;
+}
+
+// Parts of a submission are as many as took SUBMISSION_NS together the last time; of the first run each part
+// is a submission of its own. So the 2 s after which Windows resets a device that has a display are far away.
+// A part that took LONG_NS by itself is divided.
+enum { SUBMISSION_NS = 100000000, LONG_NS = 300000000 };
+
+static tn_status submit_measured(tn_vk *v, tn_executable *e)
+{
+    uint64_t took = e->took_ns;
+    tn_status status = TN_OK;
+    if (took / (uint64_t)e->n_parts > LONG_NS && e->n_parts < e->n_steps) {
+        status = tn_vk_divide_parts(v, e);
+        e->took_ns = took = 0;
+    }
+    int32_t each = took == 0              ? 1
+                   : took < SUBMISSION_NS ? e->n_parts
+                                          : (int32_t)((uint64_t)e->n_parts * SUBMISSION_NS / took);
+    e->submit_ns = tn_time_ns();
+    for (int32_t i = 0, n; i < e->n_parts && status == TN_OK; i += n) {
+        n = TN_MIN(TN_MAX(each, 1), e->n_parts - i);
+        status = tn_vk_submit_commands(v, n, &e->parts[i], &e->value);
+    }
+    return status;
+}
+
+// After the end of a run. What had ended before it was waited for may have been much shorter than it seems.
+static void keep_time(tn_executable *e, bool waited)
+{
+    uint64_t took = tn_time_ns() - e->submit_ns;
+    if (e->submit_ns != 0 && (waited || took < SUBMISSION_NS)) e->took_ns = TN_MAX(took, 1);
+    e->submit_ns = 0;
+}
+
+static bool has_ended(tn_vk *v, uint64_t value)
+{
+    uint64_t reached = 0;
+    return v->f.GetSemaphoreCounterValue(v->handle, v->timeline, &reached) == VK_SUCCESS && reached >= value;
 }
 
 // AHEAD parts are submitted before the first one has to be done, so that the device does not wait for the
@@ -84,6 +124,7 @@ tn_status tn_vk_submit(tn_device *device, tn_executable *e, const tn_submit_opti
     if (status != TN_OK) return status;
     if (e->step_ns) return tn_vk_submit_commands(v, 1, &e->timed, &e->value);
     if (cancel && e->n_parts > 1) return submit_parts(v, e, cancel);
+    if (e->n_parts > 1) return submit_measured(v, e);
     return tn_vk_submit_commands(v, e->n_parts, e->parts, &e->value);
 }
 
@@ -91,7 +132,9 @@ tn_status tn_vk_wait(tn_device *device, tn_executable *e)
 {
     tn_vk *v = tn_vk_of(device);
     tn_status status = tn_vk_enter(v);
+    bool waits = status == TN_OK && e->submit_ns != 0 && !has_ended(v, e->value);
     if (status == TN_OK) status = tn_vk_wait_for(v, e->value);
+    if (status == TN_OK) keep_time(e, waits);
     uint64_t *step_ns = e->step_ns;
     e->step_ns = NULL;
     if (status != TN_OK || !step_ns) return status;

@@ -37,6 +37,11 @@ struct tn_executable {
     VkCommandBuffer *parts, timed; // each part has some of the steps
     int32_t *part_end;             // the first step that is not in it
     int32_t n_parts;
+    bool is_object;          // of a caller (tn_vk_begin_object), not of a probe
+    double *work, part_work; // multiplications of each step, and most of a part with several steps
+    // When it was last submitted, and the time that it took at most, 0: not known. Displays of some systems
+    // reset a device whose submission takes longer than 2 s.
+    uint64_t submit_ns, took_ns;
     VkQueryPool queries; // n_steps + 1, made when times are first asked for
     uint64_t *ticks;
     uint64_t *step_ns; // of the last submission; NULL: the caller wants no times
@@ -66,5 +71,8 @@ TN_MUST_USE tn_status tn_vk_record(tn_vk *v, const tn_executable *e, int32_t fir
                                    VkCommandBuffer *out);
 // Records all steps as e->parts.
 TN_MUST_USE tn_status tn_vk_record_parts(tn_vk *v, tn_executable *e, const tn_program *program);
+// Records them as more and smaller parts, when nothing runs any more.
+TN_MUST_USE tn_status tn_vk_divide_parts(tn_vk *v, tn_executable *e);
+void tn_vk_free_parts(tn_vk *v, tn_executable *e);
 
 #endif

@@ -45,6 +45,18 @@ bool tn_vk_functions_get(const tn_vk_instance *v, VkDevice device, tn_vk_functio
     return true;
 }
 
+// Whether the loader hides layered drivers (VK_KHR_portability_enumeration) unless it is asked for them.
+static bool hides_layered(const tn_vk_instance *v)
+{
+    enum { MOST = 128 };
+    VkExtensionProperties all[MOST];
+    uint32_t n = MOST;
+    if (v->EnumerateInstanceExtensionProperties(NULL, &n, all) < VK_SUCCESS) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(all[i].extensionName, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0) return true;
+    return false;
+}
+
 static bool make_instance(tn_vk_instance *v, char *why, size_t why_size)
 {
     static const tn_library_names names = {"libvulkan.so.1", "vulkan-1.dll"};
@@ -67,6 +79,12 @@ static bool make_instance(tn_vk_instance *v, char *why, size_t why_size)
                              .pEngineName = "tenon",
                              .apiVersion = VK_API_VERSION_1_2};
     VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &app};
+    static const char *const layered[] = {VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME};
+    if (hides_layered(v)) {
+        info.flags = VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+        info.enabledExtensionCount = TN_COUNT(layered);
+        info.ppEnabledExtensionNames = layered;
+    }
     VkResult r = v->CreateInstance(&info, NULL, &v->handle);
     if (r != VK_SUCCESS) {
         snprintf(why, why_size, "the Vulkan loader finds no driver (vkCreateInstance: %d)", r);

@@ -11,6 +11,10 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
+// An extension of devices whose driver is a layer over another interface (MoltenVK): it has to be enabled
+// where a device lists it. Headers have it behind VK_ENABLE_BETA_EXTENSIONS.
+#define TN_VK_PORTABILITY_SUBSET "VK_KHR_portability_subset"
+
 // One instance, shared by the devices of a context.
 typedef struct tn_vk_instance {
     void *library;

@@ -23,10 +23,20 @@ static tn_status make_device(tn_vk *v)
     f.core.features.shaderInt16 = f.core.features.shaderInt64 = VK_TRUE;
     f.v11.storageBuffer16BitAccess = f.v12.storageBuffer8BitAccess = f.v12.shaderInt8 = VK_TRUE;
     f.v12.bufferDeviceAddress = f.v12.timelineSemaphore = f.v12.scalarBlockLayout = VK_TRUE;
-    const char *names[TN_COUNT(extensions)];
+    const char *names[TN_COUNT(extensions) + 2];
     uint32_t n_names = 0;
     for (size_t i = 0; i < TN_COUNT(extensions); i++)
         if (v->has & extensions[i].brings) names[n_names++] = extensions[i].name;
+    if (v->is_portability) names[n_names++] = TN_VK_PORTABILITY_SUBSET;
+    VkPhysicalDeviceSubgroupSizeControlFeatures sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
+        .subgroupSizeControl = VK_TRUE,
+        .computeFullSubgroups = VK_TRUE};
+    if (tn_vk_asks_for_subgroups(v)) {
+        names[n_names++] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
+        sizes.pNext = f.v11.pNext;
+        f.v11.pNext = &sizes;
+    }
     if (v->has & TN_VK_INT8_DOT) {
         f.v12.pNext = &f.dot;
         f.dot.shaderIntegerDotProduct = VK_TRUE;
@@ -100,6 +110,8 @@ void tn_vk_logical_destroy(tn_vk *v)
 
 tn_status tn_vk_logical_create(tn_vk *v)
 {
+    tn_vk_logical_destroy(v); // one that was lost
+    v->n_submitted = 0;
     tn_status status = make_device(v);
     if (status == TN_OK) status = make_objects(v);
     if (status != TN_OK) tn_vk_logical_destroy(v);

@@ -152,18 +152,48 @@ void tn_vk_memory_destroy(tn_vk *v, tn_vk_memory *m)
 
 // --- buffers -----------------------------------------------------------------------------------------
 
-tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
+// Drivers move memory of one program out of the device for another one, and then both become slow: so what
+// others have is not asked for.
+static tn_status check_budget(tn_vk *v, size_t size)
 {
-    tn_vk *v = tn_vk_of(device);
-    tn_status status = tn_vk_enter(v);
+    enum { SMALLEST = 1 << 20 };
+    uint64_t left = size >= SMALLEST && v->tells_budget ? v->device->backend->memory_free(v->device) : size;
+    if (size <= left) return TN_OK;
+    return tn_fail(v->device->ctx, TN_ERR_MEMORY,
+                   "%s: out of memory: %zu MiB are needed, and this program and others leave %zu MiB",
+                   v->device->name, size >> 20, (size_t)(left >> 20));
+}
+
+// Memory of a caller.
+static tn_status create_object(tn_vk *v, size_t size, bool host, tn_vk_memory **out)
+{
+    tn_status status = tn_vk_begin_object(v);
     if (status != TN_OK) return status;
-    tn_vk_memory *m = tn_calloc(device->ctx, 1, sizeof *m);
-    if (!m) return TN_ERR_MEMORY;
-    status = tn_vk_memory_create(v, size, false, m);
+    tn_vk_memory *m = tn_calloc(v->device->ctx, 1, sizeof *m);
+    status = m ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK && !host) status = check_budget(v, size);
+    if (status == TN_OK) status = tn_vk_memory_create(v, size, host, m);
     if (status != TN_OK) {
-        tn_free(device->ctx, m);
+        tn_free(v->device->ctx, m);
+        tn_vk_end_object(v);
         return status;
     }
+    *out = m;
+    return TN_OK;
+}
+
+static void destroy_object(tn_vk *v, tn_vk_memory *m)
+{
+    tn_vk_memory_destroy(v, m);
+    tn_free(v->device->ctx, m);
+    tn_vk_end_object(v);
+}
+
+tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
+{
+    tn_vk_memory *m = NULL;
+    tn_status status = create_object(tn_vk_of(device), size, false, &m);
+    if (status != TN_OK) return status;
     out->handle = m;
     out->data = (void *)(uintptr_t)m->address;
     return TN_OK;
@@ -172,9 +202,8 @@ tn_status tn_vk_buffer_create(tn_device *device, size_t size, tn_buffer *out)
 void tn_vk_buffer_destroy(tn_buffer *buffer)
 {
     tn_vk *v = tn_vk_of(buffer->device);
-    tn_vk_settle(v);
-    tn_vk_memory_destroy(v, buffer->handle);
-    tn_free(buffer->device->ctx, buffer->handle);
+    tn_vk_settle(v); // work that was submitted may still use it; a lost device uses nothing
+    destroy_object(v, buffer->handle);
 }
 
 // Work of the device on memory: copying n bytes from one buffer to another, or, without `from`, writing
@@ -310,15 +339,9 @@ tn_status tn_vk_buffer_read(const tn_buffer *buffer, size_t offset, void *bytes,
 tn_status tn_vk_host_create(tn_device *device, size_t size, void **out)
 {
     tn_vk *v = tn_vk_of(device);
-    tn_status status = tn_vk_enter(v);
+    tn_vk_memory *m = NULL;
+    tn_status status = create_object(v, size, true, &m);
     if (status != TN_OK) return status;
-    tn_vk_memory *m = tn_calloc(device->ctx, 1, sizeof *m);
-    if (!m) return TN_ERR_MEMORY;
-    status = tn_vk_memory_create(v, size, true, m);
-    if (status != TN_OK) {
-        tn_free(device->ctx, m);
-        return status;
-    }
     tn_mutex_lock(&v->lock);
     m->next = v->hosts;
     v->hosts = m;
@@ -336,9 +359,7 @@ void tn_vk_host_destroy(tn_device *device, void *host)
     for (tn_vk_memory **m = &v->hosts; *m && !gone; m = *m ? &(*m)->next : m)
         if ((*m)->mapped == host) gone = *m, *m = gone->next;
     tn_mutex_unlock(&v->lock);
-    if (!gone) return;
-    tn_vk_memory_destroy(v, gone);
-    tn_free(device->ctx, gone);
+    if (gone) destroy_object(v, gone);
 }
 
 uint64_t tn_vk_host_address(tn_vk *v, const void *host)

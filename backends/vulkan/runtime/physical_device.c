@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a device can do, found out when it is listed.
+#include "backends/vulkan/runtime/args.h"
 #include "backends/vulkan/runtime/cooperative_matrix.h"
 #include "backends/vulkan/runtime/device.h"
 #include "core/device.h"
@@ -10,6 +11,7 @@
 
 // Tokens of a prompt at a time on cards of their own; as on CUDA, where it was measured.
 enum { BATCH = 2048 };
+_Static_assert(sizeof(tn_vk_push) <= 128, "every device has 128 bytes of push constants");
 
 // NULL, or the name of what the device lacks.
 static const char *missing_feature(const tn_vk_features *f)
@@ -35,6 +37,19 @@ static int32_t memory_type(const VkPhysicalDeviceMemoryProperties *m, VkMemoryPr
             if ((flags & want) == want && (round > 0 || !(flags & avoid))) return (int32_t)i;
         }
     return -1;
+}
+
+// Memory of the device that the host sees, on integrated devices and where all memory is the device's own
+// (Apple): then nothing has to be copied through staging memory. -1: there is none.
+static int32_t unified_type(const VkPhysicalDeviceMemoryProperties *m, bool integrated)
+{
+    const VkMemoryPropertyFlags seen =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    for (uint32_t i = 0; i < m->memoryHeapCount; i++)
+        if (!integrated && !(m->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) return -1;
+    int32_t cached =
+        memory_type(m, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | seen | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, 0);
+    return cached >= 0 ? cached : memory_type(m, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | seen, 0);
 }
 
 static bool find_queue(tn_vk *v)
@@ -65,7 +80,29 @@ static bool list_extensions(tn_vk *v)
     return true;
 }
 
-// Subgroups are used only where all have the same size: otherwise each pipeline would have to ask for one.
+// The size that pipelines ask for where subgroups have several.
+static uint32_t wanted_size(uint32_t least, uint32_t most)
+{
+    enum { WANTED = 32 };
+    return most < WANTED ? most : TN_MAX(least, WANTED);
+}
+
+// What pipelines may ask for (VK_EXT_subgroup_size_control).
+static void find_size_control(tn_vk *v, const VkPhysicalDeviceSubgroupSizeControlProperties *p)
+{
+    VkPhysicalDeviceSubgroupSizeControlFeatures may = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+    VkPhysicalDeviceFeatures2 f = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &may};
+    v->sizes = (tn_vk_subgroup_sizes){.least = p->minSubgroupSize, .most = p->maxSubgroupSize};
+    if (!tn_vk_has_extension(v, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) return;
+    v->instance->GetPhysicalDeviceFeatures2(v->physical, &f);
+    v->sizes.full = may.subgroupSizeControl && may.computeFullSubgroups;
+    v->sizes.can_require = v->sizes.full && (p->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
+}
+
+// Kernels are divided by the size of subgroups, so it has to be known. Where there are several (16 to 32 on
+// Intel, 32 to 64 on AMD), each pipeline asks for one of them. Where none can be asked for (MoltenVK),
+// pipelines have the size that the device names, if subgroups are full.
 static void find_subgroups(tn_vk *v, uint32_t version)
 {
     VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
@@ -78,8 +115,14 @@ static void find_subgroups(tn_vk *v, uint32_t version)
     v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
     uint32_t size = p11.subgroupSize;
     bool all_same = sizes.minSubgroupSize == size && sizes.maxSubgroupSize == size;
+    find_size_control(v, &sizes);
+    if (!all_same && v->sizes.can_require) {
+        size = wanted_size(sizes.minSubgroupSize, sizes.maxSubgroupSize);
+        uint64_t threads = (uint64_t)size * sizes.maxComputeWorkgroupSubgroups;
+        v->max_threads = (uint32_t)TN_MIN(threads, v->max_threads);
+    }
     bool whole = size >= 8 && size <= 128 && (size & (size - 1)) == 0;
-    v->subgroup = all_same && whole ? size : 0;
+    v->subgroup = (all_same || v->sizes.full) && whole ? size : 0;
     VkSubgroupFeatureFlags want = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     if (v->subgroup > 0 && (p11.subgroupSupportedOperations & want) == want &&
         (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
@@ -103,6 +146,19 @@ static void find_dot(tn_vk *v)
     if (f.dot.shaderIntegerDotProduct && fast) v->has |= TN_VK_INT8_DOT;
 }
 
+// The largest buffer of a device whose allocations have at most that size. maxStorageBufferRange (128 MiB on
+// some devices) limits bindings of descriptors only, and there are none.
+static uint64_t most_bytes(const tn_vk *v, uint64_t allocation)
+{
+    VkPhysicalDeviceMaintenance4Properties limits = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                     .pNext = &limits};
+    if (!tn_vk_has_extension(v, VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) return allocation;
+    v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    return limits.maxBufferSize > 0 ? TN_MIN(limits.maxBufferSize, allocation) : allocation;
+}
+
 static const char *find_all(tn_vk *v, int32_t ordinal)
 {
     tn_device *d = v->device;
@@ -123,18 +179,21 @@ static const char *find_all(tn_vk *v, int32_t ordinal)
     d->software = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     // Integrated devices have fewer units to keep busy, and share memory with the rest of the machine.
     d->n_batch = of->deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? BATCH : 0;
-    d->max_buffer_size = (size_t)TN_MIN(limits.maxMemoryAllocationSize, SIZE_MAX);
+    d->max_buffer_size = (size_t)TN_MIN(most_bytes(v, limits.maxMemoryAllocationSize), SIZE_MAX);
     v->max_groups = TN_MIN(of->limits.maxComputeWorkGroupCount[0], of->limits.maxComputeWorkGroupCount[1]);
     v->tick_ns = of->limits.timestampPeriod;
     v->max_shared = of->limits.maxComputeSharedMemorySize;
     v->max_threads = TN_MIN(of->limits.maxComputeWorkGroupInvocations, of->limits.maxComputeWorkGroupSize[0]);
     if (of->apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
     if (!find_queue(v)) return "a queue for compute";
-    int32_t on_device = memory_type(&memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
+    int32_t unified = unified_type(&memory, of->deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU),
+            on_device = unified >= 0 ? unified : memory_type(&memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
     int32_t on_host =
         memory_type(&memory, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
                     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     if (on_device < 0 || on_host < 0) return "memory of the kinds needed";
+    if (of->limits.maxPushConstantsSize < sizeof(tn_vk_push)) return "128 bytes of push constants";
+    v->is_portability = tn_vk_has_extension(v, TN_VK_PORTABILITY_SUBSET);
     v->device_type = (uint32_t)on_device;
     v->device_heap = memory.memoryTypes[on_device].heapIndex;
     v->tells_budget = tn_vk_has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

@@ -34,6 +34,19 @@ static const struct {
 #include "backends/vulkan/shaders.def"
 };
 
+// What a subgroup of a shader holds together: nothing, sums, or cooperative matrices.
+enum { TEAM_NONE, TEAM_SUMS, TEAM_MATRICES };
+static int32_t team_of(int32_t shader)
+{
+    static const uint8_t teams[TN_VK_SHADER_COUNT] = {
+#define TN_VK_SHADER(module, source, macro)           [TN_VK_SHADER_##module] = TEAM_NONE,
+#define TN_VK_SHADER_SUBGROUPS(module, source, macro) [TN_VK_SHADER_##module] = TEAM_SUMS,
+#define TN_VK_SHADER_COOPMAT(module, source, macro)   [TN_VK_SHADER_##module] = TEAM_MATRICES,
+#include "backends/vulkan/shaders.def"
+    };
+    return teams[shader];
+}
+
 const char *tn_vk_shader_name(int32_t shader)
 {
     static const char *const names[TN_VK_SHADER_COUNT] = {
@@ -75,6 +88,14 @@ static VkResult make(const tn_vk *v, tn_vk_pipeline *p)
                   .pName = "main",
                   .pSpecializationInfo = &constants},
     };
+    int32_t team = team_of(p->shader);
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = team == TEAM_MATRICES ? (uint32_t)v->coopmat.subgroup : v->subgroup};
+    if (team != TEAM_NONE && tn_vk_asks_for_subgroups(v)) {
+        info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+        if (v->sizes.can_require) info.stage.pNext = &size;
+    }
     r = v->f.CreateComputePipelines(v->handle, v->cache, 1, &info, NULL, &p->handle);
     v->f.DestroyShaderModule(v->handle, made, NULL);
     return r;

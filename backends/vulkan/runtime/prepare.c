@@ -262,10 +262,14 @@ tn_status tn_vk_prepare(tn_device *device, const tn_program *program, const tn_b
                         tn_executable **out)
 {
     tn_vk *v = tn_vk_of(device);
-    tn_status status = tn_vk_enter(v);
+    tn_status status = tn_vk_begin_object(v);
     if (status != TN_OK) return status;
     tn_executable *e = tn_calloc(device->ctx, 1, sizeof *e);
-    if (!e) return TN_ERR_MEMORY;
+    if (!e) {
+        tn_vk_end_object(v);
+        return TN_ERR_MEMORY;
+    }
+    e->is_object = true;
     e->n_steps = program->n_steps;
     if (scratch && scratch->data) {
         e->scratch.from = (uint64_t)(uintptr_t)scratch->data;

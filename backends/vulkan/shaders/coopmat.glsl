@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cooperative matrices of 16 x 16, which a subgroup of 32 holds together: SPV_KHR_cooperative_matrix by
-// GL_EXT_spirv_intrinsics, because glslang 12 does not know it; coopmat_types.py completes the module.
+// GL_EXT_spirv_intrinsics, because glslang 12 does not know it; coopmat_types.py completes the module. With
+// ROWS_8 left operands and sums have 8 rows, and subgroups are of 16: so they are on Intel's Xe 2.
 // Elements of operands have 16 bits (f16, or bf16 with BF16), sums are f32. All matrices come from the
 // shared array `space`, and go there, in vectors of 16 bytes.
 //
@@ -21,6 +22,11 @@
 #define ELEMENT TYPE_BF16
 #else
 #define ELEMENT TYPE_F16
+#endif
+#ifdef ROWS_8
+const uint MATRIX_ROWS = 8, LANES = 16;
+#else
+const uint MATRIX_ROWS = 16, LANES = 32;
 #endif
 
 uint pack2(float a, float b)
@@ -64,7 +70,7 @@ struct MatrixB {
 struct MatrixC {
     float v[8]; // row lane / 2, columns 8 * (lane % 2) ..
 };
-#define LANE (gl_LocalInvocationID.x % 32)
+#define LANE (gl_LocalInvocationID.x % LANES)
 float matrix_number(uvec4 eight, uint i)
 {
     uint bits = eight[i / 2] >> 16 * (i % 2) & 0xffffu;
@@ -138,23 +144,24 @@ float matrix_number(uvec4 eight, uint i)
 #define LANE gl_SubgroupInvocationID
 // GL_EXT_spirv_intrinsics takes only constants as operands of a type: an integer stands for the component
 // type, and coopmat_types.py puts the type there.
-const uint COMPONENT_F32 = 0xf32u, SUBGROUP = 3u, SIZE = 16u, USE_A = 0u, USE_B = 1u, USE_C = 2u,
+const uint COMPONENT_F32 = 0xf32u, SUBGROUP = 3u, ROWS_A = MATRIX_ROWS, SIZE = 16u, USE_A = 0u, USE_B = 1u,
+           USE_C = 2u,
            ROWS_FIRST = 0u, COLUMNS_FIRST = 1u;
 #ifdef BF16
 const uint COMPONENT = 0xbf16u;
-#define MATRIX(component, use)                                                                               \
+#define MATRIX(component, rows, use)                                                                         \
     spirv_type(extensions = ["SPV_KHR_cooperative_matrix", "SPV_KHR_bfloat16"],                              \
                capabilities = [6022, 5116, 5118],                                                            \
-               id = 4456, component, SUBGROUP, SIZE, SIZE, use)
+               id = 4456, component, SUBGROUP, rows, SIZE, use)
 #else
 const uint COMPONENT = 0xf16u;
-#define MATRIX(component, use)                                                                               \
+#define MATRIX(component, rows, use)                                                                         \
     spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 9], id = 4456, component,  \
-               SUBGROUP, SIZE, SIZE, use)
+               SUBGROUP, rows, SIZE, use)
 #endif
-#define MatrixA MATRIX(COMPONENT, USE_A)
-#define MatrixB MATRIX(COMPONENT, USE_B)
-#define MatrixC MATRIX(COMPONENT_F32, USE_C)
+#define MatrixA MATRIX(COMPONENT, ROWS_A, USE_A)
+#define MatrixB MATRIX(COMPONENT, SIZE, USE_B)
+#define MatrixC MATRIX(COMPONENT_F32, ROWS_A, USE_C)
 // Memory operands: a load sees what other invocations of the workgroup wrote (MakePointerVisible,
 // NonPrivatePointer), and they see what a store wrote (MakePointerAvailable, NonPrivatePointer).
 const uint WORKGROUP = 2u;
