@@ -696,10 +696,11 @@ tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logpr
         double sum = 0.0;
         for (int32_t k = 0; k < n; k++)
             if (x[k] > x[best] || isnan(x[best])) best = k;
-        for (int32_t k = 0; k < n; k++)
+        if (isnan(x[best])) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
+        for (int32_t k = 0; logprob && k < n; k++)
             if (!isnan(x[k])) sum += x[k] == x[best] ? 1.0 : exp((double)x[k] - x[best]);
         *token = best;
-        p = (float)-log(sum);
+        if (logprob) p = (float)-log(sum);
     }
     if (!(p <= 0.0f)) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
     if (logprob) *logprob = p;

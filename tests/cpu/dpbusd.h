@@ -16,4 +16,10 @@ TN_INLINE __m256i dpbusd(__m256i sum, __m256i u, __m256i x)
     return _mm256_dpbusd_epi32(sum, u, x);
 }
 
+// sum += products of signed 16-bit numbers, each of two neighbours
+TN_INLINE __m256i dpwssd(__m256i sum, __m256i a, __m256i b)
+{
+    return _mm256_dpwssd_epi32(sum, a, b);
+}
+
 #endif

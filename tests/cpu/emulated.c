@@ -11,6 +11,8 @@ void __wrap_tn_cpu_features_get(tn_cpu_features *f);
 int __wrap_tn_cpu_tiles_permit(void);
 void __wrap_tn_matmul_avxvnni(const tn_cpu_task *task);
 void tn_matmul_emulated_avxvnni(const tn_cpu_task *task);
+void __wrap_tn_attention_f32_avxvnni(const tn_cpu_task *task);
+void tn_attention_f32_emulated_avxvnni(const tn_cpu_task *task);
 
 void __wrap_tn_cpu_features_get(tn_cpu_features *f)
 {
@@ -27,4 +29,9 @@ int __wrap_tn_cpu_tiles_permit(void)
 void __wrap_tn_matmul_avxvnni(const tn_cpu_task *task)
 {
     tn_matmul_emulated_avxvnni(task);
+}
+
+void __wrap_tn_attention_f32_avxvnni(const tn_cpu_task *task)
+{
+    tn_attention_f32_emulated_avxvnni(task);
 }

@@ -8,32 +8,6 @@
 // pages.
 #include "backends/cpu/c/attention_tile_tmpl.h"
 
-enum { ATTN_AHEAD = 32 };
-
-// Where the rows of a tile and the next ATTN_AHEAD ones lie; rows that nobody sees or has are a row of zeros.
-typedef const uint8_t *decode_rows[ATTN_KEYS + ATTN_AHEAD];
-
-static void decode_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key,
-                        decode_rows at)
-{
-    const tn_view *c = &w->step->src[src];
-    const int32_t *table = attention_table(w->step, item->seq);
-    const uint8_t *zero = (const uint8_t *)(src == TN_SRC_attention_k ? w->k : w->v);
-    int64_t n = TN_MIN(ATTN_KEYS + ATTN_AHEAD, item->key_high - key),
-            i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
-    for (int64_t j = 0; j < i; j++) at[j] = zero;
-    for (; i < n; i += run) {
-        int64_t id = table[(key + i) / c->ne[2]], index = (key + i) % c->ne[2];
-        bool there = id >= 0 && id < c->ne[0];
-        int64_t stride = there ? c->nb[2] : 0;
-        const uint8_t *x = zero;
-        if (there) x = (const uint8_t *)c->data + id * c->nb[0] + item->kv_head * c->nb[1] + index * c->nb[2];
-        run = TN_MIN(n - i, c->ne[2] - index);
-        for (int64_t j = i; j < i + run; j++, x += stride) at[j] = x;
-    }
-    for (; i < ATTN_KEYS + ATTN_AHEAD; i++) at[i] = zero;
-}
-
 // Scales of packed blocks as f32, [n][d / QUANT_BLOCK]: a multiplication then reads them from memory.
 static void decode_scales(const uint8_t *const *at, int64_t n, int64_t d, int64_t block_size, float *scales)
 {
@@ -188,7 +162,7 @@ static const decode_type decode_types[TN_TYPE_COUNT] = {
 
 // Makes the rows of a tile readable by a decode_type, which it returns. Behind the zero row of the tile
 // buffer go scales of packed blocks, or padded f32 copies of rows whose length is no multiple of VEC_N.
-static const decode_type *decode_prepare(const attention_work *w, int32_t src, int64_t n, decode_rows at)
+static const decode_type *decode_prepare(const attention_work *w, int32_t src, int64_t n, key_rows at)
 {
     const tn_view *c = &w->step->src[src];
     int64_t d = c->ne[3], stride = attention_round_up(d, ATTN_PAD);
@@ -204,9 +178,13 @@ static const decode_type *decode_prepare(const attention_work *w, int32_t src, i
     return &decode_types[TN_TYPE_F32];
 }
 
-static void decode_scores(const attention_work *w, decode_rows at, int64_t n_keys)
+static void decode_scores(const attention_work *w, key_rows at, int64_t n_keys)
 {
     const attention_shape *s = &w->shape;
+    if (w->dots) {
+        dot_decode_scores(w, at, n_keys);
+        return;
+    }
     float *strip = w->q + ATTN_DECODE_ROWS * s->d_pad;
     const float *scales = w->k + s->d_pad;
     const decode_type *type = decode_prepare(w, 1, attention_round_up(n_keys, VEC_N), at);
@@ -266,16 +244,16 @@ static void decode_exp(const attention_work *w, int64_t n_keys)
 
 static void decode_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
-    decode_rows at;
+    key_rows at;
     row_range all = {0, item->n_rows, w->rows_vec, w->rows4};
     int64_t n = w->shape.dv_pad;
-    decode_find(w, 1, item, t->key, at);
+    rows_find(w, TN_SRC_attention_k, item, t->key, w->k, at);
     decode_scores(w, at, t->n_keys);
     decode_adjust_max(w, t->key, t->n_keys);
     update_max(w, &all);
     decode_exp(w, t->n_keys);
     update_sum(w, &all);
-    decode_find(w, 2, item, t->key, at);
+    rows_find(w, TN_SRC_attention_v, item, t->key, w->v, at);
     const decode_type *type = decode_prepare(w, 2, t->n_keys, at);
     for (int64_t r = 0; r < w->rows4; r += 4)
         type->values(&(decode_values_args){.s = w->s + r * ATTN_KEYS,

@@ -25,6 +25,7 @@ typedef struct attention_work {
     // [ATTN_ROWS][dv_pad]
     float *q, *k, *v, *s, *o, *total;
     float *row[ROW_NUMBERS];
+    bool dots;               // scores by integers (attention_dot_tmpl.h)
     bool decode;             // at most ATTN_DECODE_ROWS rows: the layouts for a token or two
     int64_t rows4, rows_vec; // rows rounded up to 4 and to VEC_N
     float low_max, high_min; // keys in [low_max, high_min) are visible to all rows
@@ -120,6 +121,39 @@ static void load_tile(const attention_work *w, const attention_item *item, const
     memset(dst + t->n_keys * stride, 0, (size_t)((n4 - t->n_keys) * stride) * sizeof *dst);
 }
 
+enum { ATTN_AHEAD = 32 }; // keys by which rows are prefetched in decode
+
+// Where the rows of a tile and the next ATTN_AHEAD ones lie; rows that nobody sees or has are
+// a row of zeros.
+typedef const uint8_t *key_rows[ATTN_KEYS + ATTN_AHEAD];
+
+static void rows_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key,
+                      const float *zeros, key_rows at)
+{
+    const tn_view *c = &w->step->src[src];
+    const int32_t *table = attention_table(w->step, item->seq);
+    const uint8_t *zero = (const uint8_t *)zeros;
+    int64_t n = TN_MIN(ATTN_KEYS + ATTN_AHEAD, item->key_high - key),
+            i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
+    for (int64_t j = 0; j < i; j++) at[j] = zero;
+    for (; i < n; i += run) {
+        int64_t id = table[(key + i) / c->ne[2]], index = (key + i) % c->ne[2];
+        bool there = id >= 0 && id < c->ne[0];
+        int64_t stride = there ? c->nb[2] : 0;
+        const uint8_t *x = zero;
+        if (there) x = (const uint8_t *)c->data + id * c->nb[0] + item->kv_head * c->nb[1] + index * c->nb[2];
+        run = TN_MIN(n - i, c->ne[2] - index);
+        for (int64_t j = i; j < i + run; j++, x += stride) at[j] = x;
+    }
+    for (; i < ATTN_KEYS + ATTN_AHEAD; i++) at[i] = zero;
+}
+
+#ifdef VEC_DOTS
+#include "backends/cpu/c/attention_dot_tmpl.h"
+#else
+#include "backends/cpu/c/attention_no_dot_tmpl.h"
+#endif
+
 // ROW_TILE holds the tile's maxima: new maximum, its safe form and the factor of what was summed before.
 static void update_max(const attention_work *w, const row_range *rows)
 {
@@ -206,16 +240,19 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
     // Not beyond what the last row sees: with few tokens a tile of keys is mostly diagonal.
     int64_t high = (int64_t)w->row[ROW_HIGH][rows->first + rows->n - 1];
     key_tile cut = {.key = tile->key, .n_keys = TN_MIN(tile->n_keys, high - tile->key)}, *t = &cut;
-    gemm(&(gemm_args){.a = w->k,
-                      .a_row = s->d_pad,
-                      .a_k = 1,
-                      .b = w->q + rows->first * s->d_pad,
-                      .ldb = ATTN_ROW_GROUP,
-                      .c = w->s,
-                      .ldc = ATTN_ROW_GROUP,
-                      .m = attention_round_up(t->n_keys, 4),
-                      .n = rows->n_vec,
-                      .k = s->d});
+    if (w->dots)
+        dot_many_scores(w, t->n_keys, rows);
+    else
+        gemm(&(gemm_args){.a = w->k,
+                          .a_row = s->d_pad,
+                          .a_k = 1,
+                          .b = w->q + rows->first * s->d_pad,
+                          .ldb = ATTN_ROW_GROUP,
+                          .c = w->s,
+                          .ldc = ATTN_ROW_GROUP,
+                          .m = attention_round_up(t->n_keys, 4),
+                          .n = rows->n_vec,
+                          .k = s->d});
     many_adjust(w, t, rows);
     many_max(w, t->n_keys, rows);
     update_max(w, rows);
@@ -236,7 +273,10 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
 
 static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)
 {
-    load_tile(w, item, t, TN_SRC_attention_k);
+    if (w->dots)
+        dot_load_keys(w, item, t);
+    else
+        load_tile(w, item, t, TN_SRC_attention_k);
     load_tile(w, item, t, TN_SRC_attention_v);
     for (int64_t r = 0; r < item->n_rows; r += ATTN_ROW_GROUP) {
         row_range rows = {.first = r, .n = TN_MIN(item->n_rows - r, ATTN_ROW_GROUP)};

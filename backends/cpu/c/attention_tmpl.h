@@ -42,6 +42,7 @@ static void rows_init(attention_work *w, const attention_item *item)
     const attention_shape *s = &w->shape;
     const float *sinks = row_optional(w->step, 6);
     w->decode = item->n_rows <= ATTN_DECODE_ROWS;
+    w->dots = dot_has(w);
     w->rows4 = attention_round_up(item->n_rows, 4);
     w->rows_vec = attention_round_up(item->n_rows, VEC_N);
     w->low_max = 0.0f;
@@ -82,6 +83,14 @@ static void query_scale(const float *x, float *y, int64_t n, float scale)
     for (; i < n; i++) y[i] = x[i] * scale;
 }
 
+// Row r of the item times scale, and zeros behind it; all zeros if the item has no such row.
+static void query_get(const attention_work *w, const attention_item *item, int64_t r, float *y)
+{
+    int64_t n = r < item->n_rows ? w->step->src[TN_SRC_attention_q].ne[3] : 0;
+    if (n > 0) query_scale(query_row(w, item, r), y, n, w->p->scale);
+    for (int64_t i = n; i < w->shape.d_pad; i++) y[i] = 0.0f;
+}
+
 // Queries times scale: in decode as they are, otherwise transposed in groups of ATTN_ROW_GROUP rows.
 static void queries_load(attention_work *w, const attention_item *item)
 {
@@ -90,14 +99,14 @@ static void queries_load(attention_work *w, const attention_item *item)
         float *rows = w->decode ? w->q : w->k;
         int64_t n_rows = TN_MIN(n - first, ATTN_ROW_GROUP);
         for (int64_t r = 0; r < n_rows; r++) {
-            float *y = rows + r * d_pad;
-            if (first + r < item->n_rows)
-                query_scale(query_row(w, item, first + r), y, d, w->p->scale);
-            else
-                memset(y, 0, (size_t)d * sizeof *y);
-            for (int64_t i = d; i < d_pad; i++) y[i] = 0.0f;
+            float *y = w->dots ? dot_query_buffer(w) : rows + r * d_pad;
+            query_get(w, item, first + r, y);
+            if (w->dots) dot_query(w, first, r, y);
         }
-        if (!w->decode) transpose(rows, d_pad, w->q + first * d_pad, ATTN_ROW_GROUP, n_rows, d);
+        if (w->dots)
+            dot_queries_end(w, first, n_rows);
+        else if (!w->decode)
+            transpose(rows, d_pad, w->q + first * d_pad, ATTN_ROW_GROUP, n_rows, d);
     }
     if (!w->decode) return;
     memset(w->k, 0, (size_t)d_pad * sizeof *w->k); // the row of zeros

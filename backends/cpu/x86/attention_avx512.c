@@ -3,5 +3,5 @@
 //
 // attention in AVX-512 F, BW, DQ, VL; the template says what and how.
 // The vectors come first: the template is written over them.
-#include "backends/cpu/x86/vec_avx512.h"
+#include "backends/cpu/x86/vec_dot_avx512.h"
 #include "backends/cpu/c/attention_tmpl.h"
