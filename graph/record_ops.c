@@ -173,7 +173,10 @@ tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_att
     if (!a) return fail(g, TN_OP_attention, "args");
     tn_tensor *y =
         op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
-    if (y) y->producer->one_query = a->one_query != 0, y->producer->uneven = a->one_query == 2;
+    if (y) {
+        y->producer->one_query = a->one_query == 1 || a->one_query == 2;
+        y->producer->uneven = a->one_query == 2, y->producer->apart = a->one_query == 3;
+    }
     return y;
 }
 

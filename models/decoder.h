@@ -16,6 +16,7 @@ typedef struct tn_plan_key {
     int32_t max_blocks; // block ids per sequence in the table, if fewer than tn_decoder_setup has; 0: those
     uint32_t adapters;  // bit per adapter of tn_decoder_setup: whether any token has a scale other than 0
     uint32_t uneven;    // 1: some sequences are much longer than the mean (tn_attention_args.one_query)
+    uint32_t apart;     // 1: pieces of prompts are small, with short prefixes (the same)
 } tn_plan_key;
 
 // The parameters that all plans of a session share.

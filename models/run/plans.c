@@ -35,10 +35,28 @@ static uint32_t find_uneven(const tn_session *s, const tn_plan_key *key)
     return longest > LEAST_KEYS && (int64_t)longest * key->n_seq > 2 * sum;
 }
 
+// Whether attention should treat the queries of pieces of prompts like the single tokens beside them, for
+// which the kernel of prompts takes longer than the one of single tokens. Beyond these limits it gains
+// nothing, because every query reads all its keys (docs/log/cuda-attention.md).
+static uint32_t find_apart(const tn_session *s, const tn_plan_key *key)
+{
+    // Of pieces, besides a token of each sequence; keys that their queries read in all.
+    enum { MOST_TOKENS = 128, MOST_KEYS = 20000 };
+    int32_t more = key->n_tokens - key->n_seq;
+    if (more == 0 || more > MOST_TOKENS || key->n_seq < 2 || !s->setup.best) return 0;
+    int64_t keys = 0;
+    for (int32_t i = 0; i < key->n_seq; i++) {
+        int64_t n = s->q_start[i + 1] - s->q_start[i];
+        if (n > 1) keys += n * s->kv_len[i] - n * (n - 1) / 2;
+    }
+    return keys <= MOST_KEYS;
+}
+
 void tn_session_complete_key(const tn_session *s, tn_plan_key *key)
 {
     key->max_blocks = table_width(s, key);
     key->uneven = find_uneven(s, key);
+    key->apart = find_apart(s, key);
 }
 
 tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)

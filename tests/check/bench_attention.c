@@ -76,7 +76,7 @@ enum { MOST_SEQS = 256 };
 // n sequences of lengths[i] keys with a query each, but the last one has `last` queries; `note` says what
 // they are.
 static void time_lengths(bench_run *r, tn_dtype type, int32_t n, const int32_t *lengths, int32_t last,
-                         const char *note)
+                         bool apart, const char *note)
 {
     const heads *h = &usual;
     bench_case b;
@@ -93,6 +93,7 @@ static void time_lengths(bench_run *r, tn_dtype type, int32_t n, const int32_t *
     }
     b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
     b.c.one_query = b.c.uneven = last == 1;
+    b.c.apart = apart;
     check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);
     for (int32_t i = 0; i < 2; i++) check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->dim});
     check_vec(&b.c, TN_TYPE_I32, n + 1)->fill = CHECK_DATA;
@@ -106,15 +107,15 @@ static void time_lengths(bench_run *r, tn_dtype type, int32_t n, const int32_t *
 
 // A pass of a server: n sequences continue, with 200 to 2000 keys, and a piece of a prompt is evaluated whose
 // queries see `depth` keys before their own.
-static void time_mixed(bench_run *r, tn_dtype type, int32_t n, int32_t piece, int32_t depth)
+static void time_mixed(bench_run *r, tn_dtype type, int32_t n, int32_t piece, int32_t depth, bool apart)
 {
     enum { LEAST = 200, MOST = 2000 };
     int32_t lengths[MOST_SEQS + 1];
     char note[80];
     for (int32_t i = 0; i < n; i++) lengths[i] = LEAST + (MOST - LEAST) * i / TN_MAX(n - 1, 1);
     lengths[n] = depth + piece;
-    snprintf(note, sizeof note, "mixed %d + %d queries at %d", n, piece, depth);
-    time_lengths(r, type, n + 1, lengths, piece, note);
+    snprintf(note, sizeof note, "mixed%s %d + %d queries at %d", apart ? ", apart," : "", n, piece, depth);
+    time_lengths(r, type, n + 1, lengths, piece, apart, note);
 }
 
 // Sequences whose lengths are the quantiles of an exponential distribution, in an order that is no order of
@@ -125,7 +126,7 @@ static void time_uneven(bench_run *r, tn_dtype type, int32_t n, int32_t mean)
     char note[80];
     for (int32_t i = 0; i < n; i++) lengths[i * 13 % n] = 1 + (int32_t)(-mean * log(1.0 - (i + 0.5) / n));
     snprintf(note, sizeof note, "uneven %d queries, %d keys in the mean", n, mean);
-    time_lengths(r, type, n, lengths, 1, note);
+    time_lengths(r, type, n, lengths, 1, false, note);
 }
 
 // On demand (--shape uneven).
@@ -139,12 +140,14 @@ static void uneven_attention(bench_run *r, tn_dtype type)
 // On demand (--shape mixed), because there are many.
 static void mixed_attention(bench_run *r, tn_dtype type)
 {
-    static const int32_t n_seqs[] = {32, 128}, pieces[] = {16, 32, 64, 96, 224, 512},
-                         depths[] = {200, 2000, 10000, 16000};
+    static const int32_t n_seqs[] = {32, 128}, pieces[] = {8, 16, 32, 64, 96, 224},
+                         depths[] = {0, 200, 2000, 16000};
     for (size_t i = 0; i < TN_COUNT(n_seqs); i++)
         for (size_t j = 0; j < TN_COUNT(pieces); j++)
             for (size_t k = 0; k < TN_COUNT(depths); k++)
-                time_mixed(r, type, n_seqs[i], pieces[j], depths[k]);
+                for (int32_t apart = 0; apart < 2; apart++)
+                    if (!apart || pieces[j] * (depths[k] + pieces[j]) <= 65536)
+                        time_mixed(r, type, n_seqs[i], pieces[j], depths[k], apart);
 }
 
 // Shapes that would keep a CPU busy for minutes.

@@ -17,7 +17,7 @@ typedef struct attention_shape {
     bool sinks, strided_q;
     int32_t v_longer;        // elements that the rows of v are a part of, more than v_dim
     bool v_in_k;             // those rows are the ones of k
-    bool one_query, uneven;  // said of the sequences, see tn_step_join
+    bool one_query, uneven, apart; // said of the sequences, see tn_step_join
     double q_scale, v_scale; // 0: normal
 } attention_shape;
 
@@ -58,7 +58,7 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
     check_case c;
     check_begin(&c, TN_OP_attention);
     c.type = s->k_type;
-    c.one_query = s->one_query, c.uneven = s->uneven;
+    c.one_query = s->one_query, c.uneven = s->uneven, c.apart = s->apart;
     c.params.attention = *p;
     if (p->scale == 0.0f) c.params.attention.scale = (float)(1.0 / sqrt((double)s->k_dim));
     check_operand *q = check_cube(&c, TN_TYPE_F32, n_tokens, s->heads, s->k_dim);
@@ -520,6 +520,49 @@ static void cases_pieces(check_run *run)
             }
 }
 
+// The same where kernels may treat each query as the only one of a sequence: with queries of long and short
+// sequences, sequences without queries, and fewer or more pairs of query and KV head than a large device has
+// multiprocessors.
+static void cases_apart(check_run *run)
+{
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+    static const attention_shape rows[] = {
+        {.n_seqs = 4,
+         .q_len = {1, 40, 1, 3},
+         .kv_len = {1100, 1500, 63, 40},
+         .heads = 4,
+         .kv_heads = 2,
+         .k_dim = 128},
+        {.n_seqs = 3, .q_len = {1, 0, 7}, .kv_len = {2300, 5, 700}, .heads = 3, .kv_heads = 1, .k_dim = 64},
+        {.n_seqs = 2, .q_len = {9, 30}, .kv_len = {9, 790}, .heads = 33, .kv_heads = 3, .k_dim = 128},
+        {.n_seqs = 24,
+         .q_len = {1, 1, 1, 5, 1, 1, 1, 16, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 33},
+         .kv_len = {9, 1,  1500, 40, 17, 64, 3,   33, 700, 5, 48, 16,
+                    2, 20, 31,   7,  65, 12, 900, 4,  50,  8, 25, 33},
+         .heads = 16,
+         .kv_heads = 8,
+         .k_dim = 64},
+    };
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 1, .window = 70},
+                                                 {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f},
+                                                 {.causal = 1, .chunk = 48},
+                                                 {.causal = 0}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t t = 0; t < TN_COUNT(types); t++)
+            for (size_t j = 0; j < TN_COUNT(params); j++) {
+                if (run->options.quick && j != (i + t) % TN_COUNT(params)) continue;
+                attention_shape s = rows[i];
+                s.v_dim = s.k_dim;
+                s.block = j == 2 ? 16 : 64;
+                s.k_type = s.v_type = types[t];
+                s.sinks = j == 1;
+                s.strided_q = j == 3;
+                s.apart = true;
+                attention_case(run, &s, &params[j]);
+            }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -537,4 +580,5 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_many_keys(run);
     cases_one_query(run);
     cases_pieces(run);
+    cases_apart(run);
 }

@@ -81,8 +81,9 @@ static void test_uneven(void)
                 {8, 8, 100, 256, true, 0},      {8, 8, 200, 390, true, 0},  {7, 7, 100, 4000, true, 0},
                 {N, N + 1, 300, 4000, true, 0}, {N, N, 300, 4000, false, 0}};
     static tn_session s;
-    int32_t len[N];
-    s.kv_len = len;
+    int32_t len[N], start[N + 1] = {0};
+    s.kv_len = len, s.q_start = start;
+    for (int32_t k = 0; k <= N; k++) start[k] = k == N ? N + 1 : k; // where there is a token more
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
         tn_plan_key key = {.n_tokens = rows[i].n_tokens, .n_seq = rows[i].n_seq};
         for (int32_t k = 0; k < N; k++) len[k] = k == 5 ? rows[i].longest : rows[i].usual;
@@ -92,9 +93,36 @@ static void test_uneven(void)
     }
 }
 
+// Plans for pieces of prompts that are small and see few keys are others, too.
+static void test_apart(void)
+{
+    enum { N = 4 };
+    static const struct {
+        int32_t piece, keys; // of the third sequence
+        bool device;
+        uint32_t apart;
+    } rows[] = {{8, 8, true, 1},      {8, 8, false, 0},       {1, 4000, true, 0},   {2, 4000, true, 1},
+                {129, 129, true, 1},  {130, 130, true, 0},    {100, 249, true, 1},  {100, 250, true, 0},
+                {10, 2004, true, 1},  {10, 2005, true, 0}};
+    static tn_session s;
+    int32_t len[N], start[N + 1] = {0};
+    s.kv_len = len, s.q_start = start;
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        for (int32_t k = 0; k < N; k++) {
+            len[k] = k == 2 ? rows[i].keys : 5000;
+            start[k + 1] = start[k] + (k == 2 ? rows[i].piece : 1);
+        }
+        tn_plan_key key = {.n_tokens = start[N], .n_seq = N};
+        s.setup.best = rows[i].device;
+        tn_session_complete_key(&s, &key);
+        if (!TEST_CHECK(key.apart == rows[i].apart)) printf("row %zu\n", i);
+    }
+}
+
 int main(void)
 {
     test_uneven();
+    test_apart();
     tn_context *ctx = context(&count, 1);
     tn_model *model = open_far(ctx);
     tn_session_config scfg = session_config(1024, N_SEQ);

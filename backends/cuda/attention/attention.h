@@ -27,6 +27,8 @@ bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *
 void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_args *a);
 // attention_token.c: one token of each sequence; data of the step's views may be NULL.
 bool tn_cuda_attention_is_token(const tn_step *step);
+// Or several of some, each of which that kernel treats like the token of a sequence of its own.
+bool tn_cuda_attention_is_apart(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
 TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);
 // attention_latent.c: compressed caches, for attention_wide.c, which has checked the rest and merges the

@@ -76,15 +76,16 @@ bool tn_cuda_attention_decode_accepts(const tn_cuda *cuda, const tn_step *step)
     variant c = select_variant(step);
     // With several sequences of which some have more queries, the queries of a prompt are most: a block for
     // each sequence and KV head would read the keys of the prompt once for every few of its queries.
-    bool prompt = n_seq > 1 && q->ne[1] > n_seq && tn_cuda_attention_wgmma_any(cuda, step);
+    bool apart = tn_cuda_attention_is_apart(cuda, step),
+         prompt = !apart && n_seq > 1 && q->ne[1] > n_seq && tn_cuda_attention_wgmma_any(cuda, step);
     bool types = c.type && k->dtype == v->dtype && (k->dtype != TN_TYPE_BF16 || cuda->compute >= 80);
     // Quantised rows are read in pairs of blocks, all of them; others in vectors of 8 elements.
     bool sizes = quantised ? k->ne[3] == c.dim && v->ne[3] == c.dim
                            : k->ne[3] <= c.dim && v->ne[3] <= c.dim && q->ne[3] % 8 == 0 &&
                                  k->ne[3] % 8 == 0 && v->ne[3] % 8 == 0;
     return types && sizes && !prompt && shared_size(&c) <= (uint32_t)cuda->max_shared &&
-           k->ne[2] % KEYS == 0 && q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq && n_seq < 65536 &&
-           k->ne[1] < 65536;
+           k->ne[2] % KEYS == 0 && (apart || q->ne[1] <= TN_CUDA_ATTENTION_DECODE_QUERIES * n_seq) &&
+           n_seq < 65536 && k->ne[1] < 65536;
 }
 
 // The number of splits with the least time: that of the waves of one block for each multiprocessor.
@@ -107,7 +108,8 @@ static int32_t count_splits(const tn_cuda *cuda, const tn_step *step)
 size_t tn_cuda_attention_decode_scratch(const tn_cuda *cuda, const tn_step *step)
 {
     const tn_view *y = &step->dst[0];
-    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_scratch(cuda, step);
+    if (tn_cuda_attention_is_token(step) || tn_cuda_attention_is_apart(cuda, step))
+        return tn_cuda_attention_token_scratch(cuda, step);
     int32_t splits = count_splits(cuda, step);
     return splits == 1 ? 0 : (size_t)splits * (size_t)(y->ne[1] * y->ne[2] * (y->ne[3] + 2)) * sizeof(float);
 }
@@ -149,7 +151,8 @@ tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
     if (a->n_seq == 0 || a->n_tokens == 0) return TN_OK;
     if (!aligned(&step->src[TN_SRC_attention_k]) || !aligned(&step->src[TN_SRC_attention_v]))
         return tn_cuda_attention_launch(l);
-    if (tn_cuda_attention_is_token(step)) return tn_cuda_attention_token_launch(l);
+    if (tn_cuda_attention_is_token(step) || tn_cuda_attention_is_apart(l->cuda, step))
+        return tn_cuda_attention_token_launch(l);
     a->n_splits = count_splits(l->cuda, step);
     a->partial = (float *)l->scratch;
     tn_cuda_attention_set_staged(l, a);

@@ -12,6 +12,7 @@ enum {
     MIN_TILES = 4,
     MAX_ROWS = 8,
     MAX_HEADS = 16384,
+    MAX_TOKENS = 512, // of sequences with several queries, which are counted in tiles of keys
     MAX_SPLITS = 64,
     // Where some sequences are much longer than others, which have one block: splits of a sequence at most,
     // for which there is scratch, and the sequences for each of which there is an extra block.
@@ -51,6 +52,22 @@ static bool has_clusters(const tn_cuda *cuda)
     return cuda->compute >= 90 && cuda->compute < 120;
 }
 
+bool tn_cuda_attention_is_apart(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_attention_params *params = step->params;
+    const tn_view *q = &step->src[TN_SRC_attention_q];
+    int64_t block = step->src[TN_SRC_attention_k].ne[2], n_seq = step->src[TN_SRC_attention_kv_len].ne[3],
+            widest = TN_MAX(step->src[TN_SRC_attention_k].ne[3], step->src[TN_SRC_attention_v].ne[3]);
+    bool sizes = q->ne[0] == 1 && q->ne[2] <= MAX_HEADS && widest <= entries[1].dim && block > 0 &&
+                 (block & (block - 1)) == 0;
+    // Weights times scales of block types are rounded: of a query that sees one key, by 2^-11 of the result,
+    // which is too coarse beside queries that see many.
+    bool exact = tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) == 1;
+    // A query sees the keys up to its own, as if the sequence ended there.
+    return step->join.apart && params->causal && n_seq > 0 && q->ne[1] > n_seq && q->ne[1] <= MAX_TOKENS &&
+           sizes && exact && has_clusters(cuda);
+}
+
 // Blocks that share a multiprocessor. Where there are more blocks than multiprocessors they are smaller, so
 // that they run at the same time instead of one after the other, which takes some 5 us each even with short
 // sequences (attention_token.cu has the measurements).
@@ -68,7 +85,8 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
     int64_t pairs = n_seq * k->ne[1] * c.parts,
             n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
-    if (has_clusters(cuda) && n_tiles <= CLUSTER_TILES) {
+    bool apart = tn_cuda_attention_is_apart(cuda, step);
+    if (has_clusters(cuda) && n_tiles <= CLUSTER_TILES && !apart) {
         // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
         while (c.cluster < MAX_CLUSTER && pairs * c.cluster * 2 <= cuda->n_sms * 3 / 4) c.cluster *= 2;
         c.splits = c.cluster;
@@ -77,9 +95,10 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     c.sharing = count_sharing(cuda, pairs), c.warps /= c.sharing;
     if (n_seq * q->ne[2] > MAX_HEADS) return c;
     // One wave of one block a multiprocessor.
-    int64_t splits = TN_MIN(cuda->n_sms / pairs, n_tiles / MIN_TILES);
+    int64_t splits = apart ? 1 : TN_MIN(cuda->n_sms / pairs, n_tiles / MIN_TILES);
     c.splits = (int32_t)TN_MAX(TN_MIN(splits, (int64_t)MAX_SPLITS), (int64_t)1);
-    if (step->join.uneven && c.splits == 1 && has_clusters(cuda) && entries[e].ring_stages > 0) {
+    bool divides = apart || (step->join.uneven && c.splits == 1);
+    if (divides && has_clusters(cuda) && entries[e].ring_stages > 0) {
         int64_t idle = (c.sharing * cuda->n_sms - pairs) / (k->ne[1] * c.parts);
         c.extra = (int32_t)TN_MAX(n_seq / SEQS_PER_EXTRA, idle);
     }
@@ -155,6 +174,8 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     const tn_step *step = l->step;
     variant c = select_variant(l->cuda, step);
     select_ring(l->cuda, step, &c);
+    bool apart = tn_cuda_attention_is_apart(l->cuda, step);
+    if (apart && c.stages == 0) return tn_cuda_attention_launch(l);
     tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
     d.a.n_splits = most_splits(&c), d.n_extra = c.extra;
     d.a.partial = (float *)l->scratch;
@@ -166,15 +187,15 @@ tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
     d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
     d.early = l->early;
     char entry[64];
-    bool one = d.a.n_seq == 1 && c.sharing == 1;
+    bool one = d.a.n_tokens == 1 && c.sharing == 1;
     snprintf(entry, sizeof entry, "tn_attention_token_%s_%s_%d_%d",
              one           ? "one"
-             : c.extra > 0 ? "uneven"
+             : apart || c.extra > 0 ? "uneven"
                            : "many",
              tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c.dim, c.stages);
     tn_cuda_grid grid = {.x = (uint32_t)c.splits,
                          .y = (uint32_t)(d.a.n_kv * c.parts),
-                         .z = (uint32_t)(d.a.n_seq + c.extra),
+                         .z = (uint32_t)(d.a.n_tokens + c.extra),
                          .threads = (uint32_t)c.warps * 32,
                          .shared = shared_size(&c, d.a.n_heads / d.a.n_kv),
                          .cluster = (uint32_t)c.cluster};

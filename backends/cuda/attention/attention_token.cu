@@ -70,9 +70,13 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
                                                  part &p, cluster_work &u)
 {
     const tn_cuda_attention_args &a = d.a;
-    p.seq = p.first_token = s.seq;
-    int n = a.q_start[p.seq + 1] - a.q_start[p.seq], lo, hi, row = 0;
+    p.seq = s.seq, p.first_token = s.query;
+    int n = a.q_start[p.seq + 1] - a.q_start[p.seq], lo, hi, row = 0, longest = 0;
     p.kv_len = a.kv_len[p.seq];
+    if (EXTRA) {
+        longest = tiles_of_token(a, p.kv_len);
+        if (are_apart(a)) p.kv_len -= a.q_start[p.seq + 1] - 1 - p.first_token;
+    }
     p.first_pages = table_of(d, p.seq)[min((int)threadIdx.x % TN_WARP, a.max_blocks - 1)];
     p.split = s.split, p.kv_head = blockIdx.y, p.group = d.group;
     if (d.parts > 1) p.kv_head = blockIdx.y / d.parts, row = blockIdx.y % d.parts * MAX_ROWS;
@@ -84,8 +88,8 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
     u.first = lo / KEYS, u.n_tiles = max(0, (hi + KEYS - 1) / KEYS - u.first);
     if (INTERLEAVED) {
         int most = s.n_splits;
-        if (EXTRA && s.split == 0 && u.n_tiles > least_limit())
-            most = splits_within(a, u.n_tiles, find_limit(d));
+        if (EXTRA && s.split == 0 && longest > least_limit())
+            most = splits_within(a, longest, find_limit(d));
         u.n_clusters = p.n_splits = min(most, max(1, u.n_tiles / MIN_TILES));
         p.tile = u.first + p.split, p.end = u.first + u.n_tiles;
         return n > 0 && p.split < p.n_splits;
@@ -453,13 +457,13 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     int warp = threadIdx.x / TN_WARP, slot = -1, position = 0, page = 0;
     part p;
     cluster_work u;
-    share s = {(int)blockIdx.z, (int)blockIdx.x, a.n_splits};
+    share s = {(int)blockIdx.z, (int)blockIdx.z, (int)blockIdx.x, a.n_splits};
     // With d.early no predecessor writes lengths, tables, and, with rope_cache in this launch, earlier rows.
     if (!d.early) tn_pdl_wait();
     if (EXTRA && !find_share(d, s)) return;
     cluster_arrive();
-    if (r.pos) position = *(const int32_t *)(r.pos + s.seq * r.pos_nb);
-    if (r.slots) slot = *(const int32_t *)(r.slots + s.seq * r.slots_nb);
+    if (r.pos) position = *(const int32_t *)(r.pos + s.query * r.pos_nb);
+    if (r.slots) slot = *(const int32_t *)(r.slots + s.query * r.slots_nb);
     int pages = STAGES > 0 ? usual_pages(d, s) : 0;
     bool any = find_work<(STAGES > 0), EXTRA>(d, s, p, u);
     warp_state<TYPE, DK, DK, 1> w;

@@ -175,7 +175,7 @@ static __device__ __forceinline__ void finish_row(const tn_cuda_attention_args &
     for (int k = 0; k < (DK + 127) / 128; k++)
         o[k].x *= unshift, o[k].y *= unshift, o[k].z *= unshift, o[k].w *= unshift;
     if (u.n_clusters > 1) {
-        const int n = a.n_tokens * a.n_heads, own = p.seq * a.n_heads + head; // rows of results
+        const int n = a.n_tokens * a.n_heads, own = p.first_token * a.n_heads + head; // rows of results
         float2 *ends = (float2 *)(a.partial + (int64_t)u.most_clusters * n * DK);
         float *to = a.partial + ((int64_t)u.cluster * n + own) * DK;
 #pragma unroll

@@ -112,7 +112,7 @@ static __device__ __forceinline__ void prepare_row(const tn_cuda_rope_cache_args
     const tn_cuda_view &view = other < 0 ? r.q : other == 0 ? r.k : r.v;
     const float *norm = other < 0 ? r.norm[0] : other == 0 ? r.norm[1] : NULL;
     row.item = item, row.n = (int)view.ne[3], row.nb = view.nb[3], row.eps = r.eps;
-    row.from = view.data + p.seq * view.nb[1] + (other < 0 ? head + item : p.kv_head) * view.nb[2];
+    row.from = view.data + p.first_token * view.nb[1] + (other < 0 ? head + item : p.kv_head) * view.nb[2];
     row.normed = norm != NULL;
     if (norm) load_row(r, row.weight, true, (const char *)norm, 4, row.n);
 }

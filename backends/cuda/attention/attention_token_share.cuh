@@ -8,6 +8,10 @@
 // blocks compute the same limit from the lengths: twice the mean, or that doubled until the extra blocks
 // suffice. If no sequence exceeds the limit, the extra blocks end at once.
 //
+// The same blocks take sequences that have several queries, as pieces of prompts do: each query like the
+// token of a sequence of its own that ends with it. That is faster than tiles of 128 rows, of which the
+// single tokens of other sequences take one each, as long as the pieces are small and see few keys.
+//
 // NVIDIA H200, 2026-11-26, f16, 32 heads over 8 of 128, lengths of an exponential distribution, us without
 // and with it (docs/log/cuda-attention.md): 32 sequences of 1000 keys in the mean 89 and 61, 48 183 and 96,
 // 128 292 and 188; 128 of 250 84 and 63.
@@ -21,18 +25,38 @@
 // Tiles of a warp up to which splitting costs more, by the merge through memory, than it saves.
 enum { LEAST_TILES = 6 };
 
-// Which part of which sequence a block has.
+// Which part of which query a block has. Queries are numbered through all sequences; where each sequence has
+// one, a query has the number of its sequence.
 struct share {
-    int seq, split, n_splits;
+    int query, seq, split, n_splits;
 };
 
-// Tiles of keys that the token of sequence `seq` sees; 0 for a sequence that does not exist.
+// Whether sequences may have several queries. Then each is treated like the only one of a sequence that ends
+// with it, and lengths below are those of the sequences' last queries.
+static __device__ __forceinline__ bool are_apart(const tn_cuda_attention_args &a)
+{
+    return a.n_tokens != a.n_seq;
+}
+
+static __device__ __forceinline__ int count_queries(const tn_cuda_attention_args &a, int seq)
+{
+    if (seq >= a.n_seq) return 0;
+    return are_apart(a) ? a.q_start[seq + 1] - a.q_start[seq] : 1;
+}
+
+// Tiles of keys that the last token of a sequence of n sees.
+static __device__ __forceinline__ int tiles_of_token(const tn_cuda_attention_args &a, int n)
+{
+    int lo, hi;
+    tn_attention_range(a, n - 1, n, &lo, &hi);
+    return max(0, (hi + KEYS - 1) / KEYS - lo / KEYS);
+}
+
+// Tiles of keys that the last token of sequence `seq` sees; 0 for a sequence that does not exist.
 static __device__ __forceinline__ int count_tiles(const tn_cuda_attention_args &a, int seq)
 {
     if (seq >= a.n_seq) return 0;
-    int n = a.kv_len[seq], lo, hi;
-    tn_attention_range(a, n - 1, n, &lo, &hi);
-    return max(0, (hi + KEYS - 1) / KEYS - lo / KEYS);
+    return tiles_of_token(a, a.kv_len[seq]);
 }
 
 static __device__ __forceinline__ int splits_within(const tn_cuda_attention_args &a, int tiles, int limit)
@@ -62,13 +86,28 @@ static __device__ __forceinline__ int find_limit(const tn_cuda_attention_token_a
         int tiles = count_tiles(a, i);
         sum += tiles, longest = max(longest, tiles);
     }
-    int limit = max(least_limit(), 2 * sum_of_lanes(sum) / a.n_seq);
+    // Blocks of single queries are small, so more of them find place at the same time.
+    int limit = max(least_limit(), (are_apart(a) ? 3 : 4) * sum_of_lanes(sum) / (2 * a.n_seq));
     for (; __ballot_sync(0xffffffffu, longest > limit) != 0; limit *= 2) {
         int more = 0;
-        for (int i = lane; i < a.n_seq; i += TN_WARP) more += splits_within(a, count_tiles(a, i), limit) - 1;
+        for (int i = lane; i < a.n_seq; i += TN_WARP)
+            more += count_queries(a, i) * (splits_within(a, count_tiles(a, i), limit) - 1);
         if (sum_of_lanes(more) <= d.n_extra) return limit;
     }
     return INT_MAX;
+}
+
+// Finds the sequence of a query; returns false if there is none.
+static __device__ __forceinline__ bool find_sequence(const tn_cuda_attention_args &a, share &s)
+{
+    int lane = threadIdx.x % TN_WARP;
+    for (int first = 0; first < a.n_seq; first += TN_WARP) {
+        uint32_t holds =
+            __ballot_sync(0xffffffffu, first + lane < a.n_seq && s.query < a.q_start[first + lane + 1]);
+        s.seq = first + __ffs((int)holds) - 1;
+        if (holds) return s.query >= a.q_start[s.seq];
+    }
+    return false;
 }
 
 // Finds what the block has; returns false if it has nothing to do. The block of the first split of a sequence
@@ -76,12 +115,15 @@ static __device__ __forceinline__ int find_limit(const tn_cuda_attention_token_a
 static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_args &d, share &s)
 {
     const tn_cuda_attention_args &a = d.a;
-    s = {(int)blockIdx.z - d.n_extra, 0, 1};
-    if (s.seq >= 0) return true;
-    int lane = threadIdx.x % TN_WARP, limit = find_limit(d), number = blockIdx.z;
+    int number = (int)blockIdx.z - d.n_extra;
+    s = {number, number, 0, 1};
+    if (number >= 0) return !are_apart(a) || find_sequence(a, s);
+    int lane = threadIdx.x % TN_WARP, limit = find_limit(d);
+    number = blockIdx.z;
     if (limit == INT_MAX) return false;
     for (int first = 0; first < a.n_seq; first += TN_WARP) {
-        int n = splits_within(a, count_tiles(a, first + lane), limit), upto = n - 1;
+        int n = splits_within(a, count_tiles(a, first + lane), limit),
+            own = count_queries(a, first + lane) * (n - 1), upto = own;
         for (int i = 1; i < TN_WARP; i *= 2) {
             int x = __shfl_up_sync(0xffffffffu, upto, i);
             if (lane >= i) upto += x;
@@ -89,8 +131,10 @@ static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_
         uint32_t holds = __ballot_sync(0xffffffffu, number < upto);
         if (holds) {
             int which = __ffs((int)holds) - 1;
-            s.seq = first + which, s.n_splits = __shfl_sync(0xffffffffu, n, which);
-            s.split = 1 + number - __shfl_sync(0xffffffffu, upto - (n - 1), which);
+            s.seq = s.query = first + which, s.n_splits = __shfl_sync(0xffffffffu, n, which);
+            number -= __shfl_sync(0xffffffffu, upto - own, which);
+            if (are_apart(a)) s.query = a.q_start[s.seq] + number / (s.n_splits - 1);
+            s.split = 1 + number % (s.n_splits - 1);
             return true;
         }
         number -= __shfl_sync(0xffffffffu, upto, TN_WARP - 1);

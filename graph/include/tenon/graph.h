@@ -120,9 +120,10 @@ typedef struct tn_attention_args {
     tn_tensor *kv_len;      // I32 [sequences]: positions in the cache, those of q included
     tn_tensor *block_table; // I32 [sequences, blocks per sequence]
     tn_tensor *sinks;       // [heads] or NULL
-    // Non-zero promises that each sequence has exactly one query, so that q_start is 0, 1, 2, ... 2 says that
-    // some sequences are much longer than the mean, too, so that dividing them is worth its cost; results are
-    // right whatever the lengths are.
+    // 1 and 2 promise that each sequence has exactly one query, so that q_start is 0, 1, 2, ... 2 says that
+    // some sequences are much longer than the mean, too, so that dividing them is worth its cost. 3 promises
+    // nothing; it says that most sequences have one query, and that the others are so short that reading
+    // their keys again for each query is worth it. Results are right whatever the lengths are.
     int32_t one_query;
 } tn_attention_args;
 TN_API tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *args, const tn_attention_params *p);
