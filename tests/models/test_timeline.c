@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a context reports to whoever watches: spans that nest, every pass once, steps of those passes only that
-// were asked for and within the time of their pass, and the same results as without.
+// What a context reports to whoever watches: spans that nest, every pass once, steps only of those passes
+// that were asked for and within the time of their pass, and the same results as without.
 #include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"

@@ -82,8 +82,8 @@ typedef struct tn_span {
     int64_t count;             // of what was done, as tokens; 0: not known
 } tn_span;
 // Called on the thread whose span ended, also on threads of the context's own pool, but not for each thread
-// of an executor or of OpenMP. Must not call back into the library. TN_SPAN_WORK comes with passes whose steps
-// are timed only.
+// of an executor or of OpenMP. Must not call back into the library. TN_SPAN_WORK comes only with passes whose
+// steps are timed.
 typedef void (*tn_span_fn)(void *user, const tn_span *span);
 
 // A pass: one plan of a model that is run once.
