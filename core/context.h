@@ -58,6 +58,17 @@ bool tn_context_deterministic(const tn_context *ctx);
 const char *tn_context_cache_dir(const tn_context *ctx);
 bool tn_context_tunes(const tn_context *ctx);
 
+// Timelines (tn_span): the time at which a span begins, 0 if nobody watches; its end, which is nothing then.
+uint64_t tn_span_begin(const tn_context *ctx);
+void tn_span_end(const tn_context *ctx, int32_t kind, const char *name, uint64_t begin, int64_t count);
+// Whether steps of a pass shall be timed, which the callback of the context says; what became of the pass.
+bool tn_pass_begin(const tn_context *ctx, const tn_pass_info *pass);
+void tn_pass_end(const tn_context *ctx, const tn_pass_info *pass);
+bool tn_passes_watched(const tn_context *ctx);
+// From the first to the second call, spans of the pool's threads are given as well. The calls nest.
+void tn_pool_watch(tn_context *ctx);
+void tn_pool_unwatch(tn_context *ctx);
+
 // Sleeps while *word == value, until it is woken; may return early. For loops that have polled for a while.
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
 void tn_wake(_Atomic uint32_t *word, int32_t n); // so many of those that sleep

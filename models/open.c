@@ -81,8 +81,16 @@ static tn_status load_tokenizer(tn_model *m, const char *pre)
     return pre && status == TN_ERR_MODEL ? TN_ERR_ARG : status;
 }
 
+// Ends a phase of loading, for whoever watches, and begins the next one.
+static void end_phase(const tn_model *m, const char *name, uint64_t *begin)
+{
+    tn_span_end(m->ctx, TN_SPAN_LOAD, name, *begin, 0);
+    *begin = tn_span_begin(m->ctx);
+}
+
 static tn_status load(tn_model *m, const tn_model_config *cfg)
 {
+    uint64_t begin = tn_span_begin(m->ctx);
     tn_status status = choose_device(m, cfg->device);
     if (status == TN_OK) status = tn_keys_override(m->gguf, cfg->overrides, cfg->n_overrides);
     if (status == TN_OK) status = tn_keys_check(m->ctx, m->gguf);
@@ -94,17 +102,23 @@ static tn_status load(tn_model *m, const tn_model_config *cfg)
     if (status == TN_OK && tn_gguf_n_tensors(m->gguf) == 0)
         status = tn_fail(m->ctx, TN_ERR_MODEL, "the file has no tensors: a vocabulary only");
     if (status == TN_OK) status = read_name(m);
+    end_phase(m, "read the configuration", &begin);
     if (status == TN_OK) status = load_tokenizer(m, cfg->pre);
+    end_phase(m, "read the tokenizer", &begin);
     bool loads = tn_gguf_needs_load(m->gguf) && !m->metadata_only;
     if (status == TN_OK && cfg->check_tensors && !loads) status = tn_gguf_check_data(m->gguf);
     if (status == TN_OK && loads) status = tn_gguf_reserve(m->gguf);
     if (status == TN_OK) status = tn_weights_describe(m);
     if (status == TN_OK) status = tn_weights_place(m, cfg);
     // A plan for one token: every tensor the architecture needs is there and has the right shape.
+    end_phase(m, "describe the weights", &begin);
     if (status == TN_OK) status = tn_decoder_check(m, NULL, NULL);
+    end_phase(m, "check the graph", &begin);
     if (status == TN_OK) status = tn_model_fit(m, cfg);
+    end_phase(m, "fit layers to the device", &begin);
     if (status == TN_OK) status = tn_weights_load(m, cfg);
     if (status == TN_OK && cfg->check_tensors && loads) status = tn_gguf_check_data(m->gguf);
+    end_phase(m, "load the weights", &begin);
     m->reads_map = tn_gguf_is_mapped(m->gguf) && tn_weights_host_size(m) > 0;
     return status == TN_OK ? read_labels(m) : status;
 }
@@ -152,12 +166,16 @@ static tn_status open_source(tn_context *ctx, const tn_gguf_source *source, cons
     tn_model_config cfg;
     tn_model *m;
     size_t before = tn_context_memory(ctx);
+    uint64_t begin = tn_span_begin(ctx);
     tn_status status = create(ctx, given, &m, &cfg);
     if (status != TN_OK) return status;
     tn_gguf_source own = *source;
     own.mapped = !own.data && !own.read && cfg.load == TN_LOAD_MAP;
     status = tn_gguf_open_source(ctx, &own, &m->gguf);
-    return finish(m, status, source->name, &cfg, before, out);
+    tn_span_end(ctx, TN_SPAN_LOAD, "open the file", begin, 0);
+    status = finish(m, status, source->name, &cfg, before, out);
+    tn_span_end(ctx, TN_SPAN_LOAD, "load a model", begin, 0);
+    return status;
 }
 
 tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *given, tn_model **out)
@@ -213,6 +231,7 @@ tn_status tn_model_open_memory(tn_context *ctx, void *take_data, size_t size, co
     tn_model_config cfg;
     tn_model *m;
     size_t before = tn_context_memory(ctx);
+    uint64_t begin = tn_span_begin(ctx);
     tn_status status = create(ctx, given, &m, &cfg);
     if (status != TN_OK) {
         tn_free(ctx, take_data);
@@ -220,5 +239,7 @@ tn_status tn_model_open_memory(tn_context *ctx, void *take_data, size_t size, co
     }
     m->owned_file = take_data;
     status = tn_gguf_open_memory(ctx, take_data, size, name, &m->gguf);
-    return finish(m, status, name, &cfg, before, out);
+    status = finish(m, status, name, &cfg, before, out);
+    tn_span_end(ctx, TN_SPAN_LOAD, "load a model", begin, 0);
+    return status;
 }

@@ -73,8 +73,10 @@ tn_status tn_tokenize(const tn_model *model, const char *text, size_t n, int32_t
     if (status == TN_OK) status = get_tokenizer(model, &t);
     if (status != TN_OK) return status;
     tn_tokens tokens;
+    uint64_t begin = tn_span_begin(ctx);
     tn_tokens_init(&tokens, ctx);
     status = tn_tokenizer_encode(t, text ? text : "", n, mapped, &tokens);
+    tn_span_end(ctx, TN_SPAN_TEXT, "text to tokens", begin, (int64_t)tokens.count);
     return give_tokens(status, &tokens, ids, n_ids);
 }
 
@@ -97,8 +99,11 @@ tn_status tn_tokenize_pair(const tn_model *model, const char *query, size_t n_qu
         status = tn_gguf_get_str(gguf, "tokenizer.chat_template.rerank", &pair.format);
     if (status != TN_OK) return status;
     tn_tokens tokens;
+    uint64_t begin = tn_span_begin(ctx);
     tn_tokens_init(&tokens, ctx);
-    return give_tokens(tn_tokenizer_encode_pair(t, &pair, &tokens), &tokens, ids, n_ids);
+    status = tn_tokenizer_encode_pair(t, &pair, &tokens);
+    tn_span_end(ctx, TN_SPAN_TEXT, "texts to tokens", begin, (int64_t)tokens.count);
+    return give_tokens(status, &tokens, ids, n_ids);
 }
 
 void tn_tokens_free(const tn_model *model, int32_t *ids)
@@ -224,12 +229,14 @@ static tn_status apply(const tn_model *model, const tn_turn *turns, size_t n_tur
     tn_turn *own_turns = NULL;
     tn_context *ctx = tn_model_context(model);
     tn_chat_config_default(&own);
+    uint64_t begin = tn_span_begin(ctx);
     tn_status status = get_tokenizer(model, &t);
     if (status == TN_OK) status = TN_STRUCT_READ(ctx, tn_chat_config, cfg, &own);
     if (status == TN_OK) status = read_turns(ctx, turns, n_turns, &own_turns);
     if (status == TN_OK) status = find_template(model, t, &own, &chosen);
     if (status == TN_OK) status = tn_chat_apply(t, &chosen, own_turns, n_turns, &own, tokens, text);
     tn_free(ctx, own_turns);
+    tn_span_end(ctx, TN_SPAN_TEXT, "turns of a chat to tokens", begin, tokens ? (int64_t)tokens->count : 0);
     return status;
 }
 

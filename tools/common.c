@@ -187,7 +187,6 @@ static void set_threads(const options *o, tn_context_config *cfg)
 int tool_open(tool *t, const options *o)
 {
     *t = (tool){.opt = o, .log_level = (int32_t)opt_int(o, OPT_LOG_LEVEL)};
-    tool_trace_open(t);
     if (opt_flag(o, OPT_VERBOSE) && t->log_level < TN_LOG_INFO) t->log_level = TN_LOG_INFO;
     char isa[32];
     opt_word(o, OPT_ISA, isa, sizeof isa);
@@ -212,6 +211,7 @@ int tool_open(tool *t, const options *o)
     // Some drivers compile kernels at their first use, and the result is stored as well.
     bool stores = cfg.tune || (cfg.backend && strcmp(cfg.backend, "cpu") != 0);
     if (tool_cache_dir(cache, sizeof cache, stores)) cfg.cache_dir = cache;
+    tool_trace_open(t, &cfg);
     tn_status status = tn_context_create(&cfg, &t->ctx);
     if (status == TN_ERR_UNSUPPORTED && cfg.threads_by == TN_THREADS_OPENMP)
         return fail(EXIT_DEVICE, "--threads-by openmp: this build has no OpenMP");

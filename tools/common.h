@@ -115,26 +115,12 @@ int tool_engine_config(const tool *t, const tn_model_info *info, tn_session_conf
                        tn_engine_config *cfg);
 void tool_embedder_config(const tool *t, tn_embedder_config *cfg);
 // costs/profile.c: what --profile records. Nothing of it happens without the flag. tool_open and tool_close
-// call the first two; tool_trace_load ends loading, and has the prompt timed (session NULL: an engine).
-void tool_trace_open(tool *t);
+// call the first two; the third ends loading.
+void tool_trace_open(tool *t, tn_context_config *cfg);
 void tool_trace_close(tool *t);
-void tool_trace_load(tool *t, tn_session *session);
-void tool_trace_prompt(tool *t, tn_session *session, uint64_t begin, size_t n_tokens);
-// Around a step of a generation, some of which are timed; `text`: what it generated.
-void tool_trace_token_begin(tool *t, tn_session *session);
-void tool_trace_token_end(tool *t, const tn_session *session, uint64_t begin, const char *text);
-// A pass that a command makes itself: tool_trace_token_begin before it, which may have its steps timed, and
-// then this. `depth`: tokens that each sequence had before.
-typedef struct tool_pass {
-    int32_t n_tokens, n_seq;
-    int64_t depth;
-    bool decode; // a step of decoding, else a piece of a prompt
-} tool_pass;
-void tool_trace_pass_end(tool *t, const tn_session *session, uint64_t begin, const tool_pass *pass);
-// Begins a part of which the first passes are timed again.
-void tool_trace_restart(tool *t);
-// After a step of an engine. Its passes are not timed step by step.
-void tool_trace_engine(tool *t, tn_engine *engine, uint64_t begin);
+void tool_trace_loaded(tool *t);
+// Names the last pass of this thread after the text that it gave.
+void tool_trace_text(tool *t, const char *text, size_t n);
 // Writes the profile; 0 or an exit code.
 int tool_profile(const tool *t);
 

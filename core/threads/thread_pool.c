@@ -138,15 +138,29 @@ static int32_t take_part(tn_pool *p)
     return phase_has_parts(phase) ? (int32_t)phase_taken(phase) : -1;
 }
 
+static void report_work(tn_context *ctx, int32_t slot, uint64_t begin, int32_t n_parts)
+{
+    tn_span span = {.struct_size = sizeof span,
+                    .kind = TN_SPAN_WORK,
+                    .pool_thread = slot,
+                    .name = "work",
+                    .begin_ns = begin,
+                    .end_ns = tn_time_ns(),
+                    .count = n_parts};
+    ctx->cfg.span(ctx->cfg.user, &span);
+}
+
 // Does parts of one phase until none is left, and opens the next one if it ends the last; false: there was
 // none. From the first part it takes to the last it ends, the phase and the work stay.
 static bool do_parts(tn_context *ctx, tn_pool *p, int32_t slot)
 {
     int32_t n = 0, part = take_part(p);
     if (part < 0) return false;
-    uint64_t failures = tn_fail_count();
+    bool watched = !p->shared && atomic_load_explicit(&p->n_watchers, memory_order_relaxed) > 0;
+    uint64_t failures = tn_fail_count(), begin = watched ? tn_time_ns() : 0;
     for (; part >= 0; n++, part = take_part(p)) p->work.part(p->work.arg, part, slot);
     if (tn_fail_count() != failures) tn_fail_take(ctx, p->failure);
+    if (watched) report_work(ctx, slot, begin, n);
     // Release: what the parts wrote; acquire: what those of the other threads did.
     if (atomic_fetch_sub_explicit(&p->n_unfinished, n, memory_order_acq_rel) == n) open_phase(p, slot);
     return true;

@@ -54,6 +54,7 @@ typedef struct tn_pool {
     tn_work work;
     struct tn_failure *failure; // of a part, for the calling thread
     bool shared;                // threads of others take part, and have to get away at the end
+    _Atomic int32_t n_watchers; // of passes whose spans of work are wanted. Relaxed: it orders nothing
     // Written by the thread that opens the next phase.
     uint32_t n_phases, n_opened; // with several parts; all
     tn_pool_meter caller_meter;  // of the calling thread, whichever it is

@@ -143,6 +143,7 @@ static void give_piece(tn_engine *e, tn_request *r, const tn_piece *piece, tn_st
 // Every request that has a row of the last pass selects its token and is given an event.
 static void select_all(tn_engine *e)
 {
+    uint64_t begin = tn_span_begin(e->ctx);
     atomic_store_explicit(&e->next_row, 0, memory_order_relaxed);
     tn_status status = tn_parallel(e->ctx, selecting_threads(e), select_tokens, e);
     if (status != TN_OK) select_tokens(e, 0, 1); // without the threads that could not be started
@@ -159,16 +160,26 @@ static void select_all(tn_engine *e)
         }
         give_piece(e, r, &e->pieces[i], e->statuses[i], sampled);
     }
+    if (e->n_selecting > 0) tn_span_end(e->ctx, TN_SPAN_SAMPLE, "select tokens", begin, e->n_selecting);
     e->n_selecting = 0;
 }
 
 // --- passes --------------------------------------------------------------------------------------------
 
+// What the next pass evaluates.
+static tn_status compose(tn_engine *e)
+{
+    uint64_t begin = tn_span_begin(e->ctx);
+    tn_engine_admit(e);
+    tn_status status = tn_engine_compose(e);
+    tn_span_end(e->ctx, TN_SPAN_RUN, "compose a pass", begin, e->n_feeds);
+    return status;
+}
+
 // On the processor.
 static tn_status run_pass(tn_engine *e)
 {
-    tn_engine_admit(e);
-    tn_status status = tn_engine_compose(e);
+    tn_status status = compose(e);
     uint64_t start = tn_time_ns(), n_plans = e->session->n_plans;
     if (status != TN_OK || e->n_feeds == 0) return status;
     status = tn_session_eval(e->session, e->feeds, e->n_feeds);
@@ -224,13 +235,14 @@ static tn_status overlap_passes(tn_engine *e)
     bool ahead = may_go_ahead(e);
     tn_status status = TN_OK;
     if (ahead) {
+        uint64_t begin = tn_span_begin(e->ctx);
         tn_engine_admit(e);
         ahead = tn_engine_compose_ahead(e);
+        tn_span_end(e->ctx, TN_SPAN_RUN, "compose a pass ahead", begin, e->n_feeds);
     }
     if (!ahead) {
         select_all(e);
-        tn_engine_admit(e);
-        status = tn_engine_compose(e);
+        status = compose(e);
     }
     uint64_t start = tn_time_ns();
     if (status == TN_OK && e->n_feeds > 0) status = launch_pass(e);
@@ -264,7 +276,7 @@ static void publish_stats(tn_engine *e)
 
 tn_status tn_engine_run_step(tn_engine *e)
 {
-    uint64_t start = tn_time_ns(), waited = e->session->wait_ns;
+    uint64_t start = tn_time_ns(), waited = e->session->wait_ns, begin = tn_span_begin(e->ctx);
     bool collects = e->launched;
     tn_status status = collects ? collect_pass(e) : TN_OK;
     tn_engine_end_cancelled(e);
@@ -277,6 +289,7 @@ tn_status tn_engine_run_step(tn_engine *e)
         e->stats.wait_ns += e->session->wait_ns - waited;
     }
     publish_stats(e);
+    tn_span_end(e->ctx, TN_SPAN_RUN, "step of an engine", begin, e->n_feeds);
     return status;
 }
 

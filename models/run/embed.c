@@ -336,10 +336,12 @@ tn_status tn_embedder_run(tn_embedder *e, const tn_text_ids *texts, int32_t n, f
     TN_NEED(NULL, e);
     if (n > 0) TN_NEED(e->ctx, texts);
     TN_NEED(e->ctx, out);
+    uint64_t begin = tn_span_begin(e->ctx);
     tn_status status = check_texts(e, texts, n);
     for (int32_t i = 0; i < n && status == TN_OK; i += TN_PACKING_TEXTS)
         status = run_window(e, texts + i, TN_MIN(n - i, TN_PACKING_TEXTS), &out);
     if (status != TN_OK) memset(e->sum, 0, (size_t)e->width * sizeof *e->sum);
+    tn_span_end(e->ctx, TN_SPAN_RUN, "embed texts", begin, n);
     return status;
 }
 

@@ -451,8 +451,10 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
 static tn_status choose(tn_generation *g, tn_piece *piece)
 {
     int32_t length = held(g);
+    uint64_t begin = tn_span_begin(g->ctx);
     tn_sampler_set_length(g->sampler, length);
     tn_status status = choose_token(g, piece);
+    tn_span_end(g->ctx, TN_SPAN_SAMPLE, "select a token", begin, 1);
     if (status != TN_OK) return status;
     if (piece->token < 0) {
         bool complete = g->constraint.matcher && tn_matcher_complete(g->constraint.matcher);

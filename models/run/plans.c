@@ -127,15 +127,20 @@ void tn_session_drop_slot(tn_session *s, tn_session_slot *slot)
 
 tn_status tn_session_plan_slot(tn_session *s, const tn_plan_key *key, tn_session_slot *slot)
 {
+    uint64_t begin = tn_span_begin(s->ctx);
     slot->key = *key;
-    return tn_session_plan(s, key, &slot->plan);
+    tn_status status = tn_session_plan(s, key, &slot->plan);
+    tn_span_end(s->ctx, TN_SPAN_PLAN, "make a plan", begin, key->n_tokens);
+    return status;
 }
 
 tn_status tn_session_prepare_slot(tn_session *s, tn_session_slot *slot)
 {
     tn_runner_config cfg = {
         .bind = bind, .user = s, .arena = s->arena, .scratch = s->scratch, .inputs = s->inputs};
+    uint64_t begin = tn_span_begin(s->ctx);
     tn_status status = tn_runner_create_with(slot->plan, &cfg, &slot->runner);
+    tn_span_end(s->ctx, TN_SPAN_PLAN, "prepare a plan", begin, slot->key.n_tokens);
     if (status != TN_OK) {
         tn_session_drop_slot(s, slot);
         return status;
@@ -207,7 +212,7 @@ tn_status tn_session_prepare_rows(tn_session *s, int32_t n)
 
 tn_status tn_session_profile_reserve(tn_session *s, const tn_session_slot *slot)
 {
-    if (!s->profile || s->profiled == slot) return TN_OK;
+    if (s->profiled == slot) return TN_OK;
     s->profiled = NULL;
     tn_free(s->ctx, s->step_ns);
     s->step_ns = tn_calloc(s->ctx, (size_t)slot->plan->n_steps + 1, sizeof *s->step_ns);

@@ -318,9 +318,11 @@ static tn_status reserve(tn_session *s)
     if (status == TN_OK) status = find_sizes(s);
     if (status == TN_OK) status = tn_session_sampling_init(s);
     if (s->dry || status != TN_OK) return status;
+    uint64_t begin = tn_span_begin(s->ctx);
     status = check_host_memory(s);
     if (status == TN_OK) status = tn_cache_reserve(&s->cache, s->devices);
     if (status == TN_OK) status = make_shared_buffers(s);
+    tn_span_end(s->ctx, TN_SPAN_LOAD, "reserve cache and activations", begin, 0);
     for (int32_t i = 0; i < TN_SESSION_SLOTS && status == TN_OK; i++)
         if (s->slots_of_plans[i].plan) status = tn_session_prepare_slot(s, &s->slots_of_plans[i]);
     return status;
@@ -428,7 +430,11 @@ tn_status tn_session_create(tn_model *model, const tn_session_config *cfg, tn_se
                      "a context of %d tokens is longer than the %d that the model was trained with: what "
                      "it writes behind them may make no sense",
                      own.n_ctx_seq, trained);
-    return status == TN_OK ? tn_session_create_on(model, model->device, cfg, false, out) : status;
+    if (status != TN_OK) return status;
+    uint64_t begin = tn_span_begin(model->ctx);
+    status = tn_session_create_on(model, model->device, cfg, false, out);
+    tn_span_end(model->ctx, TN_SPAN_LOAD, "create a session", begin, 0);
+    return status;
 }
 
 // --- eval ------------------------------------------------------------------------------------------
@@ -546,6 +552,7 @@ static tn_status begin_eval(tn_session *s, const tn_feed *given, int32_t n_feeds
     if (status != TN_OK) take_back(s, n_feeds);
     s->n_launched = n_feeds;
     s->n_launched_outputs = key->n_outputs;
+    s->n_fed = key->n_tokens;
     if (status == TN_OK && s->pads) tn_session_pad(s, key);
     return status;
 }

@@ -36,6 +36,8 @@ typedef struct tn_session_slot {
 typedef struct tn_session_flight {
     tn_session_slot *slot;   // NULL: there is none
     tn_sample_slot *sampled; // submitted behind it; NULL: the device does not sample
+    tn_pass_info pass;       // for whoever watches
+    bool timed;              // its steps are timed for them
 } tn_session_flight;
 
 struct tn_session {
@@ -88,6 +90,7 @@ struct tn_session {
     tn_session_flight flight;
     bool launched; // by tn_session_launch, with these feeds and outputs, and what became of its samples
     int32_t n_launched, n_launched_outputs;
+    int32_t n_fed; // tokens of the pass that is next, before it was filled up; 0: not known
     tn_status launch_status;
     int32_t n_outputs;
     uint64_t wait_ns;           // spent waiting for the devices since the session was created
@@ -188,6 +191,7 @@ void tn_session_keep_slots(tn_session *s, const tn_feed *feeds, int32_t n_feeds)
 // Makes the last snapshot of a sequence that of its length, and its window complete; uses the host arrays.
 TN_MUST_USE tn_status tn_session_catch_up(tn_session *s, int32_t seq);
 void tn_session_drop_slot(tn_session *s, tn_session_slot *slot);
+// Memory for the times of the steps of this slot.
 TN_MUST_USE tn_status tn_session_profile_reserve(tn_session *s, const tn_session_slot *slot);
 
 #endif

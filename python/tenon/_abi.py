@@ -80,6 +80,12 @@ TN_EVENT_COMPILED = 7
 TN_EVENT_WEIGHTS_CONVERTED = 8
 TN_EVENT_MEMORY_NOT_LOCKED = 9
 TN_EVENT_CONTEXT_BEYOND_TRAINING = 10
+TN_SPAN_LOAD = 0
+TN_SPAN_PLAN = 1
+TN_SPAN_TEXT = 2
+TN_SPAN_SAMPLE = 3
+TN_SPAN_RUN = 4
+TN_SPAN_WORK = 5
 TN_PRECISION_auto = 0
 TN_PRECISION_f32 = 1
 TN_PRECISION_tf32 = 2
@@ -220,13 +226,36 @@ tn_log_fn: Any = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 tn_event_fn: Any = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 
 
+class tn_span(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("kind", c_int32), ("pool_thread", c_int32), ("name", c_char_p),
+        ("begin_ns", c_uint64), ("end_ns", c_uint64), ("count", c_int64),
+    ]
+
+tn_span_fn: Any = ctypes.CFUNCTYPE(None, c_void_p, POINTER(tn_span))
+
+
+class tn_pass_info(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("session", c_uint64), ("n_tokens", c_int32), ("n_seq", c_int32),
+        ("n_blocks", c_int32), ("n_blocks_used", c_int32), ("depth", c_int64), ("begin_ns", c_uint64),
+        ("submit_ns", c_uint64), ("end_ns", c_uint64), ("plan", POINTER(None)),
+        ("step_ns", POINTER(c_uint64)), ("n_steps", c_int32), ("reserved", c_int32),
+    ]
+
+tn_pass_begin_fn: Any = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(tn_pass_info))
+
+tn_pass_end_fn: Any = ctypes.CFUNCTYPE(None, c_void_p, POINTER(tn_pass_info))
+
+
 class tn_context_config(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("allocator", tn_allocator), ("executor", tn_executor), ("log", tn_log_fn),
         ("event", tn_event_fn), ("user", c_void_p), ("log_level", c_int32), ("n_threads", c_int32),
         ("strict", c_int32), ("isa", c_char_p), ("memory_limit", c_size_t), ("cache_dir", c_char_p),
         ("tune", c_int32), ("backend", c_char_p), ("deterministic", c_int32), ("one_backend", c_int32),
-        ("threads_by", c_int32), ("thread_priority", c_int32), ("blas", c_char_p),
+        ("threads_by", c_int32), ("thread_priority", c_int32), ("blas", c_char_p), ("span", tn_span_fn),
+        ("pass_begin", tn_pass_begin_fn), ("pass_end", tn_pass_end_fn),
     ]
 
 

@@ -212,85 +212,6 @@ def check_plan(t):
          {n for e in edges for n in e} - nodes)
 
 
-def trace_of(t, name, path):
-    """Checks the format of a trace. Its spans by track, and its counters."""
-    with open(path, encoding="utf-8") as f:
-        events = json.load(f)["traceEvents"]
-    need = {"X": {"name", "ts", "dur", "pid", "tid", "args"}, "C": {"name", "ts", "pid", "args"},
-            "M": {"name", "pid", "tid", "args"}}
-    t.ok(f"{name}: fields", all(need[e["ph"]] <= set(e) for e in events), "")
-    t.ok(f"{name}: times", all(e["ts"] >= 0 and e.get("dur", 0) >= 0 for e in events if e["ph"] != "M"), "")
-    t.ok(f"{name}: counters are numbers", all(isinstance(v, (int, float)) for e in events if e["ph"] == "C"
-                                              for v in e["args"].values()), "")
-    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    spans = {x: sorted((e for e in events if e["ph"] == "X" and tracks[e["tid"]] == x), key=lambda e: e["ts"])
-             for x in tracks.values()}
-    for x, track in spans.items():
-        t.ok(f"{name}: spans of {x} do not overlap",
-             all(a["ts"] + a["dur"] <= b["ts"] + 1e-2 for a, b in zip(track, track[1:])), "")
-    return spans, {e["name"] for e in events if e["ph"] == "C"}
-
-
-def check_trace(t):
-    """The Trace Event Format, as Perfetto's importer and Chrome want it: see "Trace Event Format", 2016."""
-    path, n = t.temp("trace.json"), 24
-    plain = t.run("run", t.model, "-p", "Once upon a time", "-n", n, "--temp", 0, "--ignore-eos")
-    r = t.run("run", t.model, "-p", "Once upon a time", "-n", n, "--temp", 0, "--ignore-eos", "--profile",
-              path)
-    t.ok("--profile changes no text", r.code == 0 and r.out == plain.out, r.err)
-    spans, counters = trace_of(t, "trace", path)
-    t.ok("trace: tracks", sorted(spans) == ["load", "prompt", "steps on cpu", "tokens"], sorted(spans))
-    t.ok("trace: one span for each token", len(spans["tokens"]) == n and len(spans["load"]) == 1
-         and len(spans["prompt"]) == 1, {k: len(v) for k, v in spans.items()})
-    steps = spans["steps on cpu"]
-    t.ok("trace: steps of some passes", 91 * 3 <= len(steps) < 91 * n / 2
-         and all({"kernel", "operands", "timed", "bytes", "operations"} <= set(e["args"]) for e in steps),
-         len(steps))
-    inside = [any(s["ts"] <= e["ts"] + 1 and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 1
-                  for s in spans["tokens"] + spans["prompt"]) for e in steps]
-    t.ok("trace: steps lie within the pass that they belong to", all(inside), inside.count(False))
-    t.ok("trace: counters", counters == {"tokens per second", "tokens in the cache", "peak RAM", "allocated"},
-         counters)
-
-
-def check_traces(t):
-    """Other commands: all passes are there, and some with their steps."""
-    path = t.temp("trace2.json")
-    ids = ",".join(str(i % 100) for i in range(100))
-    with open(t.temp("text"), "w", encoding="utf-8") as f:
-        f.write("One day a cat sat on a mat. " * 40)
-    usual = {"tokens per second", "tokens in the cache", "peak RAM", "allocated"}
-    # commands, how many pieces of prompts, and how many tokens they evaluate: bench warms up once
-    for name, args, pieces, tokens in (
-            ("bench", ["bench", t.model, "-p", 100, "-n", 20, "-r", 2, "-b", 32, "--no-peaks"], 3 * 4,
-             3 * 20),
-            ("logits", ["logits", t.model, "--tokens", ids, "--out", t.temp("l"), "-b", 32], 4, 0),
-            ("perplexity", ["perplexity", t.model, "-f", t.temp("text"), "-c", 64, "--chunks", 2], 2 * 2, 0)):
-        r = t.run(*args, "--profile", path)
-        t.ok(f"{name} --profile", r.code == 0, r.err)
-        spans, counters = trace_of(t, name, path)
-        found = len(spans["load"]), len(spans["prompt"]), len(spans["tokens"])
-        t.ok(f"{name}: spans of all passes", found == (1, pieces, tokens), found)
-        t.ok(f"{name}: counters", counters == usual, counters)
-        steps = spans["steps on cpu"]
-        t.ok(f"{name}: steps of some passes", len(steps) >= 91 and len(steps) < 91 * (pieces + tokens + 1)
-             and all({"kernel", "operands", "bytes", "operations"} <= set(e["args"]) for e in steps),
-             len(steps))
-        whole = spans["tokens"] + spans["prompt"]
-        t.ok(f"{name}: steps lie within a pass", all(
-            any(s["ts"] <= e["ts"] + 1 and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 1 for s in whole)
-            for e in steps), "")
-    with open(t.temp("prompts"), "w", encoding="utf-8") as f:
-        f.write("One day\nA cat\nThe sun\n")
-    r = t.run("batch", t.model, "-f", t.temp("prompts"), "-n", 8, "-np", 2, "--temp", 0, "--profile", path)
-    t.ok("batch --profile", r.code == 0, r.err)
-    spans, counters = trace_of(t, "batch", path)
-    t.ok("batch: steps of the engine", len(spans["load"]) == 1 and len(spans["tokens"]) >= 8
-         and all(re.match(r"\d+ tokens of \d requests", e["name"]) for e in spans["tokens"]),
-         len(spans["tokens"]))
-    t.ok("batch: counters", counters == {"tokens per second", "requests that run", "requests that wait",
-                                         "cache blocks", "peak RAM", "allocated"}, counters)
-
 def main():
     t, _, _ = arguments()
     os.makedirs(t.env["XDG_CACHE_HOME"])
@@ -299,8 +220,6 @@ def main():
     check_bench_page(t)
     check_memory(t)
     check_plan(t)
-    check_trace(t)
-    check_traces(t)
     return t.done()
 
 

@@ -366,7 +366,7 @@ enum { HEAD = sizeof(size_t) };
 #define AFTER(type, field) offsetof(type, field)
 // clang-format off
 static const row rows[] = {
-    {SIZES(tn_context_config, blas), HEAD, TN_OK, init_context_config, NULL,
+    {SIZES(tn_context_config, pass_end), HEAD, TN_OK, init_context_config, NULL,
      give_context_config, NULL},
     {SIZES(tn_plan_config, precision), HEAD, TN_OK, init_plan_config, NULL, give_plan_config, NULL},
     {SIZES(tn_embedder_config, reserved), HEAD, TN_OK, init_embedder_config, NULL,
@@ -408,6 +408,8 @@ static const row rows[] = {
     // Made by the library only: programs read what struct_size covers.
     {SIZES(tn_engine_event, stats), HEAD, TN_OK, NULL, NULL, NULL, NULL},
     {SIZES(tn_tool_event, id), HEAD, TN_OK, NULL, NULL, NULL, NULL},
+    {SIZES(tn_span, count), HEAD, TN_OK, NULL, NULL, NULL, NULL},
+    {SIZES(tn_pass_info, reserved), HEAD, TN_OK, NULL, NULL, NULL, NULL},
 };
 // Structs that never change: their sizes where pointers have 64 bits.
 static const struct {

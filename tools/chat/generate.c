@@ -397,22 +397,12 @@ static int make_generation(run_state *r, uint64_t seed, tn_generation **out)
     return code == EXIT_MODEL && (r->grammar || cfg.json_schema) ? EXIT_USAGE : code;
 }
 
-static void trace_piece(run_state *r, const tn_piece *piece, uint64_t begin)
-{
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)(piece->n_text < 60 ? piece->n_text : 60),
-             piece->text ? piece->text : "");
-    tool_trace_token_end(&r->t, r->session, begin, *text ? text : "token");
-}
-
 static int generate(run_state *r, tn_generation *g)
 {
     while (r->stop == TN_STOP_NONE) {
         tn_piece piece = {.struct_size = sizeof piece};
-        uint64_t begin = now_ns();
-        tool_trace_token_begin(&r->t, r->session);
         tn_status status = tn_generation_step(g, &piece);
-        if (r->t.trace) trace_piece(r, &piece, begin);
+        if (piece.text) tool_trace_text(&r->t, piece.text, piece.n_text);
         if (status != TN_OK) return tool_fail(&r->t, status, "generating");
         if (!keep(r, &piece)) return fail(EXIT_MEMORY, "out of memory for the answer");
         r->stop = piece.stop;
@@ -453,9 +443,7 @@ int answer_generate(run_state *r, const int32_t *prompt, size_t n, uint64_t seed
     r->answer_seed = seed;
     r->n_prompt = n;
     r->stop = opt_int(r->t.opt, OPT_PREDICT) == 0 ? TN_STOP_LIMIT : TN_STOP_NONE;
-    uint64_t begin = now_ns();
     tn_status status = tn_generation_start(g, prompt, n);
-    tool_trace_prompt(&r->t, r->session, begin, n);
     if (status == TN_ERR_CANCELLED)
         r->stop = TN_STOP_CANCELLED;
     else if (status != TN_OK)

@@ -264,7 +264,7 @@ static int open_engine(batch_state *b)
     cfg.waiting_tokens = (int64_t)session.n_ctx_seq * cfg.n_waiting;
     cfg.gap_limit = 1e6; // nobody reads along: what counts is the time of all answers
     tn_status status = tn_engine_create(b->r.model, &cfg, &b->engine);
-    tool_trace_load(&b->r.t, NULL);
+    tool_trace_loaded(&b->r.t);
     if (status == TN_OK) return 0;
     return tool_fail(&b->r.t, status, "%s: a cache of %d tokens", b->r.path, (int)session.n_ctx);
 }
@@ -278,9 +278,7 @@ static int run_steps(batch_state *b)
         if (code || (b->at_end && tn_engine_pending(b->engine) == 0)) break;
         const tn_engine_event *const *events;
         int32_t n;
-        uint64_t begin = now_ns();
         tn_status status = tn_engine_step(b->engine, &events, &n);
-        tool_trace_engine(&b->r.t, b->engine, begin);
         for (int32_t i = 0; i < n && !code; i++) code = take_event(b, events[i]);
         if (status != TN_OK && !code) code = tool_fail(&b->r.t, status, "generating");
         batch_progress(&b->figures, false);

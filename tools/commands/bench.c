@@ -76,40 +76,16 @@ tn_status bench_truncate(bench_state *s, int64_t n)
     return status;
 }
 
-// With --profile in pieces, as tn_session_feed cuts it, so that each of them is recorded.
-static tn_status feed_prompt(bench_state *s, const bench_result *r)
-{
-    const int32_t *tokens = s->tokens + r->depth;
-    if (!s->t.trace) return tn_session_feed(s->session, 0, tokens, (int32_t)r->n);
-    tn_status status = TN_OK;
-    int64_t batch = tn_session_n_batch(s->session);
-    for (int64_t at = 0, n; at < r->n && status == TN_OK; at += n) {
-        n = r->n - at < batch ? r->n - at : batch;
-        tn_feed feed = {
-            sizeof feed, 0, (int32_t)n, tokens + at, at + n < r->n ? TN_OUTPUT_NONE : TN_OUTPUT_LAST, 0};
-        uint64_t begin = now_ns();
-        tool_trace_token_begin(&s->t, s->session);
-        status = tn_session_eval(s->session, &feed, 1);
-        tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){(int32_t)n, 1, r->depth + at, false});
-    }
-    return status;
-}
-
 static tn_status run_once(bench_state *s, const bench_result *r, uint64_t *ns)
 {
     tn_status status = bench_truncate(s, r->depth);
     bool decode = r->kind == BENCH_DECODE;
     int32_t chosen[BENCH_SEQUENCES];
     for (int32_t q = 0; q < r->n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
-    tool_trace_restart(&s->t);
     uint64_t start = now_ns();
-    if (status == TN_OK && !decode) status = feed_prompt(s, r);
-    for (int64_t i = 0; decode && i < r->n && status == TN_OK; i++) {
-        uint64_t begin = s->t.trace ? now_ns() : 0;
-        tool_trace_token_begin(&s->t, s->session);
+    if (status == TN_OK && !decode) status = tn_session_feed(s->session, 0, s->tokens + r->depth, (int32_t)r->n);
+    for (int64_t i = 0; decode && i < r->n && status == TN_OK; i++)
         status = decode_step(s, r->n_seq, chosen);
-        tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){r->n_seq, r->n_seq, r->depth + i, true});
-    }
     *ns = now_ns() - start;
     return status;
 }
@@ -264,7 +240,7 @@ static int measure(bench_state *s, const sizes *z)
     int code = bench_make_session(s);
     if (code) return code;
     measure_peaks(s);
-    tool_trace_load(&s->t, s->session);
+    tool_trace_loaded(&s->t);
     interrupt_watch(s->session); // until here a signal ends the program at once
     measure_host(s);
     for (int i = 0; i < z->n_depth && !code; i++) code = run_depth(s, z, z->depth[i]);

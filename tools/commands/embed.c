@@ -296,7 +296,10 @@ static int run_command(const options *o)
     }
     if (!code) code = open_embedder(s);
     s->query = opt_text(o, OPT_QUERY);
+    if (!code) tool_trace_loaded(&s->t);
     if (!code) code = run_all(s);
+    int profiled = s->embedder ? tool_profile(&s->t) : 0;
+    if (!code) code = profiled;
     interrupt_watch_embedder(NULL);
     if (s->model) drop_texts(s);
     texts_close(&s->source);

@@ -38,8 +38,6 @@ static int eval_all(logits_state *s)
         size_t n = s->n_ids - i < batch ? s->n_ids - i : batch;
         bool last = i + n == s->n_ids;
         int32_t outputs = !last_only ? TN_OUTPUT_ALL : last ? TN_OUTPUT_LAST : TN_OUTPUT_NONE;
-        uint64_t begin = now_ns();
-        tool_trace_token_begin(&s->t, s->session);
         tn_feed feed = {.struct_size = sizeof feed,
                         .seq = 0,
                         .n_tokens = (int32_t)n,
@@ -47,7 +45,6 @@ static int eval_all(logits_state *s)
                         .outputs = outputs};
         tn_status status = tn_session_eval(s->session, &feed, 1);
         if (status != TN_OK) return tool_fail(&s->t, status, "%s: token %zu of %zu", s->path, i, s->n_ids);
-        tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){(int32_t)n, 1, (int64_t)i, false});
         for (int32_t k = 0; k < tn_session_n_outputs(s->session); k++)
             if (!write_row(s, tn_session_logits(s->session, k))) return 0; // commit reports it
     }
@@ -113,7 +110,6 @@ static int open_session(logits_state *s)
     if (status == TN_ERR_ARG && n > trained) status = TN_ERR_CONTEXT_FULL; // learned positions end there
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: a context of %d tokens", s->path, cfg.n_ctx);
     s->width = (size_t)tn_session_width(s->session);
-    tool_trace_load(&s->t, s->session);
     interrupt_watch(s->session);
     return 0;
 }
@@ -134,6 +130,7 @@ static int open_all(logits_state *s)
     if (!code && s->n_ids == 0) code = fail(EXIT_USAGE, "--tokens: the list is empty; give at least one id");
     if (!code) code = opt_flag(o, OPT_POOLED) ? open_embedder(s) : open_session(s);
     if (code) return code;
+    tool_trace_loaded(&s->t);
     return out_file_open(&s->out, opt_text(o, OPT_OUT));
 }
 
@@ -149,7 +146,7 @@ int cmd_logits(const options *o)
     if (!code) code = s.embedder ? write_pooled(&s) : eval_all(&s);
     if (!code) code = out_file_commit(&s.out);
     out_file_abort(&s.out);
-    if (!code && s.session) code = tool_profile(&s.t);
+    if (!code) code = tool_profile(&s.t);
     interrupt_watch(NULL);
     interrupt_watch_embedder(NULL);
     free(s.ids);

@@ -76,7 +76,7 @@ static int open_session(ppl_state *s)
     if (cfg.n_batch > s->window) cfg.n_batch = s->window;
     tn_status status = tn_session_create(s->model, &cfg, &s->session);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s: windows of %d tokens", s->path, s->window);
-    tool_trace_load(&s->t, s->session);
+    tool_trace_loaded(&s->t);
     interrupt_watch(s->session);
     return 0;
 }
@@ -109,11 +109,8 @@ static int score_batch(ppl_state *s, const int32_t *window, int32_t from, int32_
     int32_t outputs = from + n > first ? TN_OUTPUT_ALL : TN_OUTPUT_NONE;
     tn_feed feed = {
         .struct_size = sizeof feed, .seq = 0, .n_tokens = n, .tokens = window + from, .outputs = outputs};
-    uint64_t begin = now_ns();
-    tool_trace_token_begin(&s->t, s->session);
     tn_status status = tn_session_eval(s->session, &feed, 1);
     if (status != TN_OK) return tool_fail(&s->t, status, "%s", s->path);
-    tool_trace_pass_end(&s->t, s->session, begin, &(tool_pass){n, 1, from, false});
     if (outputs == TN_OUTPUT_NONE) return 0;
     for (int32_t i = 0; i < n; i++)
         if (from + i >= first && from + i + 1 < s->window)

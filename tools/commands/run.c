@@ -262,7 +262,7 @@ static int open_session(run_state *r, size_t n_prompt)
     if (status != TN_OK) return tool_fail(&r->t, status, "%s: a context of %d tokens", r->path, cfg.n_ctx);
     int code = open_draft(r, cfg.n_ctx);
     if (code) return code;
-    tool_trace_load(&r->t, r->session);
+    tool_trace_loaded(&r->t);
     interrupt_watch(r->session);
     answer_load_event(r);
     code = load_session(r);

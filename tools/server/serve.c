@@ -192,6 +192,10 @@ static void close_server(server *s)
     job_close(s);
     for (int i = 0; i < s->models.n; i++) loader_free(&s->models.all[i]);
     models_close(s);
+    if (s->tool.trace) {
+        int code = tool_profile(&s->tool);
+        if (!s->code) s->code = code;
+    }
     tool_close(&s->tool);
     access_close(&s->access);
     writer_close(&s->out);
@@ -201,7 +205,7 @@ static void close_server(server *s)
 int cmd_serve(const options *o)
 {
     server s = {.opt = o};
-    int code = serve(&s);
+    s.code = serve(&s);
     close_server(&s);
-    return code;
+    return s.code;
 }

@@ -69,13 +69,50 @@ enum {
 };
 typedef void (*tn_event_fn)(void *user, int32_t code, const char *text);
 
+// --- timelines: what threads did and when, for tools that draw it ---
+// Times are nanoseconds of the monotonic clock of the system (CLOCK_MONOTONIC, QueryPerformanceCounter).
+
+enum { TN_SPAN_LOAD, TN_SPAN_PLAN, TN_SPAN_TEXT, TN_SPAN_SAMPLE, TN_SPAN_RUN, TN_SPAN_WORK };
+typedef struct tn_span {
+    size_t struct_size;
+    int32_t kind;              // TN_SPAN_
+    int32_t pool_thread;       // of TN_SPAN_WORK: number of the thread of the pool; 0: the thread that called
+    const char *name;          // valid during the call
+    uint64_t begin_ns, end_ns; // spans of a thread contain each other or lie apart
+    int64_t count;             // of what was done, as tokens; 0: not known
+} tn_span;
+// Called on the thread whose span ended, also on threads of the context's own pool, but not for each thread
+// of an executor or of OpenMP. Must not call back into the library. TN_SPAN_WORK comes only with passes whose
+// steps are timed.
+typedef void (*tn_span_fn)(void *user, const tn_span *span);
+
+// A pass: one plan of a model that is run once.
+typedef struct tn_pass_info {
+    size_t struct_size;
+    uint64_t session;                 // passes of different sessions may lie at the same time
+    int32_t n_tokens, n_seq;          // that are evaluated, of how many sequences
+    int32_t n_blocks, n_blocks_used;  // of the cache; 0: there is none
+    int64_t depth;                    // tokens that a sequence had before, on average
+    uint64_t begin_ns, submit_ns;     // submit_ns: its steps began then at the earliest
+    uint64_t end_ns;                  // 0 before its end
+    const struct tn_plan *plan;       // <tenon/graph.h>; tn_plan_ref keeps it
+    const uint64_t *step_ns;          // of each step, valid during the call; NULL: not timed, or failed
+    int32_t n_steps;                  // of step_ns
+    int32_t reserved;
+} tn_pass_info;
+// Called before a pass on the thread that starts it; non-zero: its steps are timed one by one, which takes
+// longer. Must not call back into the library.
+typedef int32_t (*tn_pass_begin_fn)(void *user, const tn_pass_info *pass);
+// Called after it. Of the library, only functions that ask a plan may be called.
+typedef void (*tn_pass_end_fn)(void *user, const tn_pass_info *pass);
+
 typedef struct tn_context_config {
     size_t struct_size;      // sizeof(tn_context_config), set by tn_context_config_default
     tn_allocator allocator;  // default: aligned system allocator
     tn_executor executor;    // default (run = NULL): the threads of threads_by
     tn_log_fn log;           // default NULL: no log
     tn_event_fn event;       // default NULL
-    void *user;              // passed to log and event
+    void *user;              // passed to log, event, span, pass_begin and pass_end
     int32_t log_level;       // highest level passed on, default TN_LOG_WARN
     int32_t n_threads;       // 1..512; default 0 = one per core that this process may use. The most: a
                              // context's own threads are used as far as there are free cores for them
@@ -108,6 +145,10 @@ typedef struct tn_context_config {
     // processors for which this library has portable C only. The number of threads of such a library belongs
     // to the whole program: docs/threads.md. Only read while creating; TN_ERR_DEVICE if it cannot be used
     const char *blas;
+    // Default NULL: nobody watches, which costs a comparison
+    tn_span_fn span;
+    tn_pass_begin_fn pass_begin;
+    tn_pass_end_fn pass_end;
 } tn_context_config;
 
 TN_API void tn_context_config_init(tn_context_config *cfg, size_t struct_size);
