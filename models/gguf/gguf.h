@@ -92,8 +92,8 @@ const tn_gguf_kv *tn_gguf_kv_at(const tn_gguf *gguf, int64_t i);
 const tn_gguf_kv *tn_gguf_find(const tn_gguf *gguf, const char *key); // NULL if absent
 
 // Values that take the place of those of the file, or are added to them: to be called before the file is
-// shared. Keys and data are copied; integers, floats, bools and strings, no arrays. TN_ERR_MEMORY, and nothing
-// is changed then. Once: TN_ERR_STATE.
+// shared. Keys and data are copied; integers, floats, bools and strings, no arrays. TN_ERR_MEMORY, and
+// nothing is changed then. Once: TN_ERR_STATE.
 TN_MUST_USE tn_status tn_gguf_override(tn_gguf *gguf, const tn_gguf_kv *values, size_t n);
 
 int64_t tn_gguf_n_tensors(const tn_gguf *gguf);

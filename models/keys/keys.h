@@ -47,9 +47,9 @@ TN_MUST_USE tn_status tn_keys_check_adapter(tn_context *ctx, const tn_gguf *gguf
 // A key that is there, by its whole name, against its row: TN_ERR_FORMAT.
 TN_MUST_USE tn_status tn_key_check(const tn_gguf *gguf, const char *key, const tn_key_row *row);
 
-// Gives keys other values than the file has: n texts KEY=TYPE:VALUE, where TYPE is int, float, bool or str and
-// a KEY that begins with a dot is one of the architecture. TN_ERR_ARG: a text that has another form, a key
-// that the table does not have, a value that does not fit its row.
+// Gives keys other values than the file has: n texts KEY=TYPE:VALUE, where TYPE is int, float, bool or str
+// and a KEY that begins with a dot is one of the architecture. TN_ERR_ARG: a text that has another form, a
+// key that the table does not have, a value that does not fit its row.
 TN_MUST_USE tn_status tn_keys_override(tn_gguf *gguf, const char *const *texts, int32_t n);
 
 const tn_gguf_kv *tn_keys_find(const tn_keys *k, const char *name);

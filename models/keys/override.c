@@ -95,7 +95,8 @@ static tn_status read_value(tn_context *ctx, const char *value, given *g)
     case TN_GGUF_BOOL:
         g->number[0] = strcmp(value, "true") == 0;
         g->kv.size = 1;
-        return g->number[0] || strcmp(value, "false") == 0 ? TN_OK : refuse_value(ctx, value, "true or false");
+        if (g->number[0] || strcmp(value, "false") == 0) return TN_OK;
+        return refuse_value(ctx, value, "true or false");
     case TN_GGUF_I64:
         // No key has a range beyond the whole numbers of a double.
         if (!tn_number_read(value, strlen(value), &v) || floor(v) != v || fabs(v) > 9e15)
@@ -137,8 +138,9 @@ static tn_status install(tn_gguf *gguf, const given *list, int32_t n)
     for (int32_t i = 0; i < n; i++) values[i] = list[i].kv;
     tn_status status = tn_gguf_override(gguf, values, (size_t)n);
     tn_free(ctx, values);
+    // A value that does not fit is the caller's mistake.
     for (int32_t i = 0; i < n && status == TN_OK; i++)
-        if (tn_key_check(gguf, list[i].key, list[i].row) != TN_OK) status = TN_ERR_ARG; // the caller's mistake
+        if (tn_key_check(gguf, list[i].key, list[i].row) != TN_OK) status = TN_ERR_ARG;
     return status;
 }
 

@@ -59,10 +59,6 @@ static VkResult beyond(const char *what)
     X(CreatePipelineCache, 1,                                                                                \
       (VkDevice d, const VkPipelineCacheCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineCache *o),  \
       (d, i, a, o))                                                                                          \
-    X(CreatePipelineLayout, 1,                                                                               \
-      (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a,                      \
-       VkPipelineLayout *o),                                                                                 \
-      (d, i, a, o))                                                                                          \
     X(CreateQueryPool, 1,                                                                                    \
       (VkDevice d, const VkQueryPoolCreateInfo *i, const VkAllocationCallbacks *a, VkQueryPool *o),          \
       (d, i, a, o))                                                                                          \

@@ -83,7 +83,8 @@ static tn_status run_once(bench_state *s, const bench_result *r, uint64_t *ns)
     int32_t chosen[BENCH_SEQUENCES];
     for (int32_t q = 0; q < r->n_seq; q++) chosen[q] = s->tokens[q % s->n_tokens];
     uint64_t start = now_ns();
-    if (status == TN_OK && !decode) status = tn_session_feed(s->session, 0, s->tokens + r->depth, (int32_t)r->n);
+    if (status == TN_OK && !decode)
+        status = tn_session_feed(s->session, 0, s->tokens + r->depth, (int32_t)r->n);
     for (int64_t i = 0; decode && i < r->n && status == TN_OK; i++)
         status = decode_step(s, r->n_seq, chosen);
     *ns = now_ns() - start;

@@ -71,8 +71,8 @@ typedef struct tn_model_config {
     // is computed, the one of the model or the CPU; NULL: as its layer. Default NULL
     tn_device *(*place)(void *user, const char *tensor);
     void *place_user;
-    // Values instead of those of the file: n_overrides texts KEY=TYPE:VALUE, where TYPE is int, float, bool or
-    // str, and a KEY that begins with a dot is one of the architecture, as in ".rope.freq_base=float:1000000".
+    // Values instead of those of the file: n_overrides texts KEY=TYPE:VALUE, where TYPE is int, float, bool
+    // or str, and a KEY that begins with a dot is one of the architecture: ".rope.freq_base=float:1000000".
     // Only read while the model opens. TN_ERR_ARG: not of this form, a key that is not read, or a value that
     // does not fit it. Default 0 and NULL
     const char *const *overrides;
@@ -86,8 +86,9 @@ static inline void tn_model_config_default(tn_model_config *cfg)
 
 // Opens a file (the first of a split model). cfg may be NULL. The model starts with one reference.
 // TN_ERR_IO, TN_ERR_FORMAT (broken file), TN_ERR_MODEL (architecture or tensors not supported, or they
-// contradict each other), TN_ERR_ARG (cfg->pre is not known, cfg->overrides), TN_ERR_MEMORY, TN_ERR_DEVICE, TN_ERR_CANCELLED,
-// TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU as fallback).
+// contradict each other), TN_ERR_ARG (cfg->pre is not known, cfg->overrides), TN_ERR_MEMORY, TN_ERR_DEVICE,
+// TN_ERR_CANCELLED, TN_ERR_UNSUPPORTED (kernels are missing, and cfg or the context forbids the CPU as
+// fallback).
 TN_API TN_MUST_USE tn_status tn_model_open(tn_context *ctx, const char *path, const tn_model_config *cfg,
                                            tn_model **out);
 
