@@ -494,7 +494,7 @@ class tn_model_config(ctypes.Structure):
         ("reserve_size", c_uint64), ("session", POINTER(None)), ("load", c_int32), ("no_read_ahead", c_int32),
         ("lock_memory", c_int32), ("host_experts", c_int32),
         ("place", ctypes.CFUNCTYPE(c_void_p, c_void_p, c_char_p)), ("place_user", c_void_p),
-        ("overrides", POINTER(c_char_p)), ("n_overrides", c_int32),
+        ("overrides", POINTER(c_char_p)), ("n_overrides", c_int32), ("reserved", c_int32),
     ]
 
 

@@ -65,7 +65,7 @@ static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     [TINY_GEMMA4]   = {"gemma4",   4, 64, 4, 2, 32,  96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
     [TINY_QWEN35]   = {"qwen35",   5, 64, 4, 2, 32,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
     [TINY_QWEN3NEXT] = {"qwen3next", 4, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
-    [TINY_QWEN35MOE] = {"qwen35moe", 3, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
+    [TINY_QWEN35MOE] = {"qwen35moe", 2, 64, 4, 2, 32, 96, 512, 4, 4, 32, TN_TYPE_F32, false, 0},
 };
 // clang-format on
 

@@ -376,7 +376,7 @@ static const row rows[] = {
      fill_request_config, give_request_config, NULL},
     {SIZES(tn_quantize_config, rmse), AFTER(tn_quantize_config, report), TN_ERR_IO, init_quantize_config,
      fill_quantize_config, give_quantize_config, NULL},
-    {SIZES(tn_model_config, n_overrides), HEAD, TN_OK, init_model_config, fill_model_config,
+    {SIZES(tn_model_config, reserved), HEAD, TN_OK, init_model_config, fill_model_config,
      give_model_config, NULL},
     {SIZES(tn_source, reserved), AFTER(tn_source, data), TN_OK, init_source, fill_source, give_source, NULL},
     {SIZES(tn_model_shape, n_classes), AFTER(tn_model_shape, seed), TN_OK, init_model_shape, fill_model_shape,

@@ -77,6 +77,7 @@ typedef struct tn_model_config {
     // does not fit it. Default 0 and NULL
     const char *const *overrides;
     int32_t n_overrides;
+    int32_t reserved;
 } tn_model_config;
 TN_API void tn_model_config_init(tn_model_config *cfg, size_t struct_size);
 static inline void tn_model_config_default(tn_model_config *cfg)
