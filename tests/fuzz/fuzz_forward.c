@@ -99,16 +99,16 @@ static void describe_plain(tiny_file *f, const tn_arch *arch)
 static void describe(tiny_file *f, uint8_t pick, uint8_t options)
 {
     static const tn_dtype types[] = {TN_TYPE_F32, TN_TYPE_F16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
-    size_t k = pick % (TINY_SHAPES + TN_COUNT(archs));
-    tiny_shape shape = tiny_shapes[k < TINY_SHAPES ? k : TINY_LLAMA];
+    size_t k = pick % (TINY_ARCHS + TN_COUNT(archs));
+    tiny_shape shape = tiny_shapes[k < TINY_ARCHS ? k : TINY_LLAMA];
     shape.dtype = types[options >> 1 & 3];
     shape.tokenizer = options & 1;
-    if (k < TINY_SHAPES) {
+    if (k < TINY_ARCHS) {
         tiny_describe(&shape, f);
         return;
     }
-    const tn_arch *arch = &archs[k - TINY_SHAPES];
-    for (size_t i = 0; i < TINY_SHAPES && arch->delta; i++)
+    const tn_arch *arch = &archs[k - TINY_ARCHS];
+    for (size_t i = 0; i < TINY_ARCHS && arch->delta; i++)
         if (strcmp(tiny_shapes[i].arch, arch->name) == 0) {
             tiny_describe(&tiny_shapes[i], f);
             return;

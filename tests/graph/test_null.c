@@ -98,7 +98,7 @@ int main(void)
 {
     counting count;
     ctx = counting_context(&count);
-    for (int32_t i = 0; i < TINY_SHAPES; i++) test_arch(&tiny_shapes[i]);
+    for (int32_t i = 0; i < TINY_ARCHS; i++) test_arch(&tiny_shapes[i]);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
     return test_done();

@@ -36,9 +36,8 @@ enum {
     TINY_GEMMA4,
     TINY_QWEN35,
     TINY_QWEN3NEXT,
-    TINY_ARCHS,
-    TINY_QWEN35MOE = TINY_ARCHS, // not compared with and without fusion: docs/known-gaps.md
-    TINY_SHAPES
+    TINY_QWEN35MOE,
+    TINY_ARCHS
 };
 // Gated delta nets: heads of keys and of values, weights of the convolution, rotated dimensions.
 enum {
@@ -52,7 +51,7 @@ enum {
 enum { TINY_Q_RANK = 96, TINY_MLA_ROT = 8, TINY_MLA_VALUE = 32 };
 
 // clang-format off
-static const tiny_shape tiny_shapes[TINY_SHAPES] = {
+static const tiny_shape tiny_shapes[TINY_ARCHS] = {
     /* arch, layers, width, heads, kv heads, head, ffn, context, experts, used, expert ffn, type,
        tokenizer, rank */
     [TINY_LLAMA]    = {"llama",    2, 64, 4, 2, 16,  96, 512, 0, 0,  0, TN_TYPE_F32, false, 0},
