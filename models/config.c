@@ -406,16 +406,18 @@ static tn_status read_mla_scale(const tn_keys *k, tn_config *c, double factor, b
     return status;
 }
 
-static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor)
+// Most architectures do not read these keys from a file, but all of them when a caller gives the value.
+static tn_status read_beta(const tn_keys *k, const tn_config *c, const char *name, float *beta)
 {
-    float fast = YARN_FAST, slow = YARN_SLOW, lambda = 0.0f, lambda_mla = 0.0f;
+    return c->arch->yarn_keys || tn_keys_is_given(k, name) ? tn_keys_f32(k, name, 0, beta) : TN_OK;
+}
+
+static tn_status read_yarn(const tn_keys *k, tn_config *c, double factor, float fast, float slow)
+{
+    float lambda = 0.0f, lambda_mla = 0.0f;
     tn_status status =
         c->arch->mla ? tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda_mla) : TN_OK;
-    if (c->arch->yarn_keys) {
-        status = tn_keys_f32(k, "rope.scaling.yarn_beta_fast", 0, &fast);
-        if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_beta_slow", 0, &slow);
-        if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda);
-    }
+    if (c->arch->yarn_keys) status = tn_keys_f32(k, "rope.scaling.yarn_log_multiplier", 0, &lambda);
     yarn_ramp(&c->rope, c->n_ctx_original, fast, slow);
     double ln = factor > 1.0 ? log(factor) : 0.0;
     // Latent attention with a multiplier has no magnitude in its rotation, see read_mla_scale.
@@ -434,11 +436,13 @@ static bool is(tn_gguf_str s, const char *text)
 static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
 {
     tn_gguf_str type = {"linear", 6};
-    float factor = 0.0f;
+    float factor = 0.0f, fast = YARN_FAST, slow = YARN_SLOW;
     tn_status status = tn_keys_str(k, "rope.scaling.type", &type);
     if (status == TN_OK) status = tn_keys_f32(k, "rope.scale_linear", 0, &factor);
     if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.factor", 0, &factor);
     if (status == TN_OK) status = tn_keys_f32(k, "rope.scaling.attn_factor", 0, &c->rope.attn_factor);
+    if (status == TN_OK) status = read_beta(k, c, "rope.scaling.yarn_beta_fast", &fast);
+    if (status == TN_OK) status = read_beta(k, c, "rope.scaling.yarn_beta_slow", &slow);
     c->n_ctx_original = c->n_ctx_train;
     if (status == TN_OK)
         status = tn_keys_i32(k, "rope.scaling.original_context_length", 0, &c->n_ctx_original);
@@ -449,7 +453,7 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     c->rope.freq_scale = 1.0f / factor;
     c->longrope = c->arch->longrope || (c->arch->longrope_by_type && is(type, "longrope"));
     bool yarn = is(type, "yarn");
-    if (yarn) status = read_yarn(k, c, factor);
+    if (yarn) status = read_yarn(k, c, factor, fast, slow);
     if (status == TN_OK && c->mla.kv_rank > 0) status = read_mla_scale(k, c, factor, yarn);
     if (yarn || status != TN_OK) return status;
     if (!is(type, "none") && !is(type, "linear") && !is(type, "longrope"))
@@ -563,8 +567,9 @@ tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
     tn_config c = {0};
     tn_status status = find_arch(ctx, gguf, &c.arch);
     if (status != TN_OK) return status;
-    tn_keys k = {ctx, gguf, c.arch->name};
-    status = read_sizes(&k, &c);
+    tn_keys k = {ctx, gguf, c.arch->name, NULL};
+    status = tn_keys_watch(&k);
+    if (status == TN_OK) status = read_sizes(&k, &c);
     if (status == TN_OK) status = read_layers(ctx, &k, &c);
     if (status == TN_OK) status = read_mla(ctx, &k, &c);
     if (status == TN_OK) status = read_delta(ctx, &k, &c);
@@ -573,6 +578,7 @@ tn_status tn_config_read(tn_context *ctx, const tn_gguf *gguf, tn_config *out)
     if (status == TN_OK) status = read_rope(ctx, &k, &c);
     if (status == TN_OK) status = read_scales(ctx, &k, &c);
     if (status == TN_OK) status = read_pooling(&k, &c);
+    status = tn_keys_unwatch(&k, status);
     if (status != TN_OK)
         tn_config_fini(ctx, &c);
     else

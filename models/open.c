@@ -49,7 +49,7 @@ static tn_status read_name(tn_model *m)
 // Names of classes. A list with another number of names than the head has classes is ignored, with an event.
 static tn_status read_labels(tn_model *m)
 {
-    tn_keys keys = {m->ctx, m->gguf, m->config.arch->name};
+    tn_keys keys = {m->ctx, m->gguf, m->config.arch->name, NULL};
     const tn_gguf_kv *kv = NULL;
     int32_t n = tn_result_width(m, TN_RESULT_SCORES);
     tn_status found = tn_keys_texts(&keys, "classifier.output_labels", &kv);

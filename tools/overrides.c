@@ -47,7 +47,8 @@ static int add_rope(tool_overrides *o, const char *flag, const char *value)
     char number[40], *end;
     double v;
     size_t i = 0;
-    while (strcmp(rows[i].flag, flag) != 0) i++; // the table has a row for each flag of the option
+    while (i < sizeof rows / sizeof *rows && strcmp(rows[i].flag, flag) != 0) i++;
+    if (i == sizeof rows / sizeof *rows) return fail(EXIT_USAGE, "%s names no key of a model", flag);
     if (strcmp(rows[i].type, "str") == 0) return add(o, rows[i].key, rows[i].type, value);
     v = strtod(value, &end);
     if (end == value || *end) return fail(EXIT_USAGE, "%s: '%s' is not a number", flag, value);

@@ -45,6 +45,7 @@ typedef struct tn_gguf_kv {
     uint64_t count;      // elements of arrays, else 1
     const uint8_t *data; // the value's bytes (arrays: first element; strings: the length field)
     size_t size;         // bytes from data to the end of the value
+    bool given;          // by tn_gguf_override, not by the file
 } tn_gguf_kv;
 
 typedef struct tn_gguf_tensor {

@@ -36,6 +36,7 @@ static void put(tn_gguf_keys *keys, const tn_gguf_kv *kv)
     size_t i = 0;
     while (i < keys->n && !same_key(&keys->kv[i], kv)) i++;
     keys->kv[i] = *kv;
+    keys->kv[i].given = true;
     if (i == keys->n) keys->n++;
 }
 

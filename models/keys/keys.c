@@ -188,6 +188,7 @@ static tn_status find_checked(const tn_keys *k, const char *name, tn_key_kind ki
     *kv = tn_gguf_find(k->gguf, text);
     if (!*kv)
         return (flags & TN_KEY_REQUIRED) ? tn_fail(k->ctx, TN_ERR_FORMAT, "key %s is missing", text) : TN_OK;
+    if (k->read) k->read[*kv - tn_gguf_kv_at(k->gguf, 0)] = true;
     return check_value(k->gguf, text, *kv, row);
 }
 

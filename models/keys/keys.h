@@ -12,6 +12,7 @@ typedef struct tn_keys {
     tn_context *ctx;
     const tn_gguf *gguf;
     const char *arch; // prefix without the dot
+    bool *read;       // NULL, or for each key of the file whether a function below has read it
 } tn_keys;
 
 enum { TN_KEY_REQUIRED = 1 };
@@ -51,6 +52,13 @@ TN_MUST_USE tn_status tn_key_check(const tn_gguf *gguf, const char *key, const t
 // and a KEY that begins with a dot is one of the architecture. TN_ERR_ARG: a text that has another form, a
 // key that the table does not have, a value that does not fit its row.
 TN_MUST_USE tn_status tn_keys_override(tn_gguf *gguf, const char *const *texts, int32_t n);
+
+// Notes which keys are read between these two, if some were overridden. A value that the caller gives and
+// nothing reads would have no effect: tn_keys_unwatch refuses it with TN_ERR_ARG if `status` is TN_OK.
+TN_MUST_USE tn_status tn_keys_watch(tn_keys *k);
+TN_MUST_USE tn_status tn_keys_unwatch(tn_keys *k, tn_status status);
+// Whether the caller has given the value.
+bool tn_keys_is_given(const tn_keys *k, const char *name);
 
 const tn_gguf_kv *tn_keys_find(const tn_keys *k, const char *name);
 // `name` is that of a row without the leading dot. Absent and not required: *out is unchanged. A value that

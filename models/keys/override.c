@@ -164,3 +164,34 @@ tn_status tn_keys_override(tn_gguf *gguf, const char *const *texts, int32_t n)
     tn_free(ctx, list);
     return status;
 }
+
+tn_status tn_keys_watch(tn_keys *k)
+{
+    int64_t n = tn_gguf_n_kv(k->gguf), i = 0;
+    while (i < n && !tn_gguf_kv_at(k->gguf, i)->given) i++;
+    if (i == n) return TN_OK;
+    k->read = tn_calloc(k->ctx, (size_t)n, sizeof *k->read);
+    return k->read ? TN_OK : TN_ERR_MEMORY;
+}
+
+tn_status tn_keys_unwatch(tn_keys *k, tn_status status)
+{
+    size_t n_arch = strlen(k->arch);
+    for (int64_t i = 0; k->read && i < tn_gguf_n_kv(k->gguf) && status == TN_OK; i++) {
+        const tn_gguf_kv *kv = tn_gguf_kv_at(k->gguf, i);
+        bool of_arch = kv->key.size > n_arch && memcmp(kv->key.data, k->arch, n_arch) == 0 &&
+                       kv->key.data[n_arch] == '.';
+        if (kv->given && of_arch && !k->read[i])
+            status = tn_fail(k->ctx, TN_ERR_ARG, "override of %.*s: this model does not read the key",
+                             (int)kv->key.size, kv->key.data);
+    }
+    tn_free(k->ctx, k->read);
+    k->read = NULL;
+    return status;
+}
+
+bool tn_keys_is_given(const tn_keys *k, const char *name)
+{
+    const tn_gguf_kv *kv = tn_keys_find(k, name);
+    return kv && kv->given;
+}

@@ -225,7 +225,7 @@ static tn_status read_model(quantizer *q)
 {
     tn_status status = read_arch(q);
     if (status != TN_OK) return status;
-    tn_keys keys = {q->ctx, q->in, q->arch};
+    tn_keys keys = {q->ctx, q->in, q->arch, NULL};
     int32_t n_layer = 0, n_expert = 0, n_head = 0;
     status = tn_keys_i32(&keys, "block_count", 0, &n_layer);
     if (status == TN_OK) status = tn_keys_i32(&keys, "expert_count", 0, &n_expert);
