@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-static tn_tensor *fail(tn_graph *g, int32_t id, const char *what)
+static tn_tensor *fail(tn_graph *g, int32_t id, const char *what, const char *wrong)
 {
     if (!g || g->status != TN_OK) return NULL;
-    g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %s is NULL", tn_op_name(id), what);
+    g->status = tn_fail(g->ctx, TN_ERR_ARG, "%s: %s %s", tn_op_name(id), what, wrong);
     tn_context_error(g->ctx, g->error, sizeof g->error);
     return NULL;
 }
@@ -21,11 +21,11 @@ static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *s
 {
     if (!g || g->status != TN_OK) return NULL;
     tn_node *node;
-    if (tn_op_info_get(id)->params_size > 0 && !params) return fail(g, id, "params");
+    if (tn_op_info_get(id)->params_size > 0 && !params) return fail(g, id, "params", "is NULL");
     for (int32_t i = 0; i < tn_op_info_get(id)->n_src_min; i++)
         if (!src[i]) {
             char name[32];
-            return fail(g, id, tn_source_name(id, params, i, name, sizeof name));
+            return fail(g, id, tn_source_name(id, params, i, name, sizeof name), "is NULL");
         }
     while (n_src > 0 && !src[n_src - 1]) n_src--;
     return tn_graph_record(g, id, n_src, src, params, &node) == TN_OK ? node->dst[0] : NULL;
@@ -151,7 +151,7 @@ tn_tensor *tn_op_cache_write(tn_graph *g, tn_tensor *cache, tn_tensor *x, tn_ten
 tn_tensor *tn_op_short_conv(tn_graph *g, const tn_short_conv_args *a, tn_tensor **next)
 {
     if (next) *next = NULL;
-    if (!a) return fail(g, TN_OP_short_conv, "args");
+    if (!a) return fail(g, TN_OP_short_conv, "args", "is NULL");
     tn_tensor *state = op(g, TN_OP_short_conv, 5, SRC(a->state, a->x, a->w, a->q_start, a->slots), NULL);
     if (next) *next = state;
     return state ? state->producer->dst[1] : NULL;
@@ -161,7 +161,7 @@ tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_d
                             tn_tensor **next)
 {
     if (next) *next = NULL;
-    if (!a) return fail(g, TN_OP_delta_rule, "args");
+    if (!a) return fail(g, TN_OP_delta_rule, "args", "is NULL");
     tn_tensor *state =
         op(g, TN_OP_delta_rule, 8, SRC(a->state, a->q, a->k, a->v, a->g, a->beta, a->q_start, a->slots), p);
     if (next) *next = state;
@@ -170,12 +170,15 @@ tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_d
 
 tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_attention_params *p)
 {
-    if (!a) return fail(g, TN_OP_attention, "args");
+    if (!a) return fail(g, TN_OP_attention, "args", "is NULL");
+    if (a->one_query < TN_QUERIES_ANY || a->one_query > TN_QUERIES_SHORT)
+        return fail(g, TN_OP_attention, "one_query", "is none of TN_QUERIES_*");
     tn_tensor *y =
         op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
     if (y) {
-        y->producer->one_query = a->one_query == 1 || a->one_query == 2;
-        y->producer->uneven = a->one_query == 2, y->producer->apart = a->one_query == 3;
+        y->producer->one_query = a->one_query == TN_QUERIES_ONE || a->one_query == TN_QUERIES_UNEVEN;
+        y->producer->uneven = a->one_query == TN_QUERIES_UNEVEN;
+        y->producer->apart = a->one_query == TN_QUERIES_SHORT;
     }
     return y;
 }

@@ -154,10 +154,10 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
         .kv_len = b->kv_len,
         .block_table = tn_builder_windowed(b, l->kv_layer) ? b->window_table : b->block_table,
         // A step has no sequence without tokens.
-        .one_query = b->key->apart                       ? 3
-                     : b->key->n_tokens != b->key->n_seq ? 0
-                     : b->key->uneven                    ? 2
-                                                         : 1,
+        .one_query = b->key->apart                       ? TN_QUERIES_SHORT
+                     : b->key->n_tokens != b->key->n_seq ? TN_QUERIES_ANY
+                     : b->key->uneven                    ? TN_QUERIES_UNEVEN
+                                                         : TN_QUERIES_ONE,
     };
     if (c->arch->sinks) args.sinks = tn_builder_weight(b, layer, "attn_sinks.weight", 0, 1, l->n_heads, 0, 0);
     tn_attention_params p = {

@@ -59,7 +59,7 @@ typedef struct tn_step_join {
     // the plan, but promised by who recorded the step.
     bool one_query;
     bool uneven; // with one_query: some sequences are much longer than the mean (tn_attention_args)
-    bool apart;  // queries may be treated like sequences of one query (tn_attention_args.one_query of 3)
+    bool apart;  // queries may be treated like sequences of one query (TN_QUERIES_SHORT)
 } tn_step_join;
 
 typedef struct tn_step {

@@ -47,7 +47,7 @@ static void record(tn_graph *g, const layer *l, bool apart)
                            .q_start = IDS("q_start", n + 1),
                            .kv_len = IDS("kv_len", n),
                            .block_table = IDS("table", n, blocks),
-                           .one_query = 1};
+                           .one_query = TN_QUERIES_ONE};
     const tn_attention_params params = {.scale = 0.2f, .causal = 1};
     OUTPUT("y", tn_op_attention(g, &a, &params));
     if (apart) OUTPUT("turned", rope->dst[2]);

@@ -36,7 +36,7 @@ static void record(tn_graph *g, const layer *l)
                            .q_start = IDS("q_start", n + 1),
                            .kv_len = IDS("kv_len", n),
                            .block_table = IDS("table", n, 1),
-                           .one_query = 1};
+                           .one_query = TN_QUERIES_ONE};
     tn_tensor *heads = tn_op_attention(g, &a, &(tn_attention_params){.scale = 0.2f, .causal = 1});
     tn_tensor *w = tn_graph_weight(g, "w", l->type, SHAPE(N, WIDTH));
     OUTPUT("y", tn_op_matmul(g, tn_op_reshape(g, heads, SHAPE(n, WIDTH)), w));

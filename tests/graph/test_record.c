@@ -277,10 +277,15 @@ static tn_tensor *rope(tn_tensor *x, tn_tensor *pos, tn_tensor *factors, int32_t
     return tn_op_rope(g, x, pos, factors, &(tn_rope_params){.mode = mode, .n_rot = n_rot, .base = base});
 }
 
+static tn_tensor *attention_of(tn_tensor *q, tn_tensor *k, tn_tensor *v, int64_t n_seq, int32_t queries)
+{
+    tn_attention_args a = {q, k, v, I32(n_seq + 1), I32(2), I32(2, 3), NULL, queries};
+    return tn_op_attention(g, &a, &(tn_attention_params){.scale = 1.0f, .causal = 1});
+}
+
 static tn_tensor *attention(tn_tensor *q, tn_tensor *k, tn_tensor *v, int64_t n_seq)
 {
-    tn_attention_args a = {q, k, v, I32(n_seq + 1), I32(2), I32(2, 3), NULL, 0};
-    return tn_op_attention(g, &a, &(tn_attention_params){.scale = 1.0f, .causal = 1});
+    return attention_of(q, k, v, n_seq, TN_QUERIES_ANY);
 }
 
 static void test_positions_and_cache(void)
@@ -307,6 +312,10 @@ static void test_positions_and_cache(void)
     REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 8), F32(3)), TN_ERR_TYPE);
 
     ACCEPTS(attention(F32(5, 4, 8), OF(F16, 6, 2, 16, 8), OF(Q8_0, 6, 2, 16, 32), 2), F32, 5, 4, 32);
+    for (int32_t way = TN_QUERIES_ANY; way <= TN_QUERIES_SHORT; way++)
+        ACCEPTS(attention_of(F32(2, 4, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2, way), F32, 2, 4, 8);
+    for (int32_t way = TN_QUERIES_ANY - 1; way <= TN_QUERIES_SHORT + 1; way += TN_QUERIES_SHORT + 2)
+        REJECTS(attention_of(F32(2, 4, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2, way), TN_ERR_ARG);
     REJECTS(attention(F32(5, 3, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2), TN_ERR_SHAPE);
     REJECTS(attention(F32(5, 4, 9), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2), TN_ERR_SHAPE);
     REJECTS(attention(F32(5, 4, 8), OF(F16, 6, 2, 16, 8), OF(F16, 5, 2, 16, 8), 2), TN_ERR_SHAPE);

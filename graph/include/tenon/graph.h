@@ -112,6 +112,13 @@ typedef struct tn_delta_rule_args {
 TN_API tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_delta_rule_params *p,
                                    tn_tensor **next);
 
+// What is known of the queries of an attention when it is recorded.
+enum {
+    TN_QUERIES_ANY,    // nothing
+    TN_QUERIES_ONE,    // a promise: each sequence has exactly one, so that q_start is 0, 1, 2, ...
+    TN_QUERIES_UNEVEN, // as ONE, and some sequences are so much longer than the mean that dividing them pays
+    TN_QUERIES_SHORT,  // no promise: most have one, the others so short that each query reads keys by itself
+};
 // Operands of attention over a paged cache.
 typedef struct tn_attention_args {
     tn_tensor *q;           // [tokens, heads, D]
@@ -120,10 +127,7 @@ typedef struct tn_attention_args {
     tn_tensor *kv_len;      // I32 [sequences]: positions in the cache, those of q included
     tn_tensor *block_table; // I32 [sequences, blocks per sequence]
     tn_tensor *sinks;       // [heads] or NULL
-    // 1 and 2 promise that each sequence has exactly one query, so that q_start is 0, 1, 2, ... 2 says that
-    // some sequences are much longer than the mean, too, so that dividing them is worth its cost. 3 promises
-    // nothing; it says that most sequences have one query, and that the others are so short that reading
-    // their keys again for each query is worth it. Results are right whatever the lengths are.
+    // TN_QUERIES_*. Apart from the promise of ONE and UNEVEN, results are right whatever the lengths are
     int32_t one_query;
 } tn_attention_args;
 TN_API tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *args, const tn_attention_params *p);
