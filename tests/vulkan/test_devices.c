@@ -133,12 +133,13 @@ static void lost(void)
 // --- a slow device -----------------------------------------------------------------------------------
 
 // Runs a chain of products so many times; returns the submissions of the last run.
-static int64_t run_chain(tn_runner *r, int32_t times)
+static int64_t run_chain(tn_runner *r, int32_t times, const _Atomic int32_t *cancel)
 {
+    tn_submit_options options = {.cancel = cancel};
     int64_t before = 0;
     for (int32_t i = 0; i < times; i++) {
         before = between->n_submits;
-        TEST_CHECK_STATUS(tn_runner_submit(r, NULL), TN_OK);
+        TEST_CHECK_STATUS(tn_runner_submit(r, &options), TN_OK);
         TEST_CHECK_STATUS(tn_runner_wait(r), TN_OK);
     }
     return between->n_submits - before;
@@ -167,12 +168,19 @@ static void slow(void)
     TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
     TEST_CHECK_STATUS(tn_runner_create(plan, &(tn_binding){"w", w, sizeof w}, 1, &r), TN_OK);
     between->slow_ns = 150 * ms;
-    TEST_CHECK(run_chain(r, 1) == LAYERS);
-    TEST_CHECK(run_chain(r, 2) == LAYERS);
+    TEST_CHECK(run_chain(r, 1, NULL) == LAYERS);
+    TEST_CHECK(run_chain(r, 2, NULL) == LAYERS);
     between->longest_ns = 0;
     between->slow_ns = 30 * ms; // and what the processor needs for a product
-    run_chain(r, 4);
+    run_chain(r, 4, NULL);
     TEST_CHECK(between->longest_ns > 0 && between->longest_ns <= 100 * ms);
+    // What can be cancelled is submitted in shorter pieces.
+    _Atomic int32_t cancel = 0;
+    between->longest_ns = 0;
+    TEST_CHECK(run_chain(r, 2, &cancel) == LAYERS);
+    TEST_CHECK(between->longest_ns == 30 * ms);
+    atomic_store(&cancel, 1);
+    TEST_CHECK_STATUS(tn_runner_submit(r, &(tn_submit_options){.cancel = &cancel}), TN_ERR_CANCELLED);
     tn_runner_destroy(&r);
     tn_plan_unref(&plan);
     tn_graph_destroy(&g);

@@ -56,25 +56,30 @@ static tn_status make_timed(tn_vk *v, tn_executable *e)
     return status == TN_OK ? tn_vk_record(v, e, 0, e->n_steps, true, &e->timed) : status;
 }
 
-// Parts of a submission are as many as took SUBMISSION_NS together the last time; of the first run each part
-// is a submission of its own. So the 2 s after which Windows resets a device that has a display are far away.
-// A part that took LONG_NS by itself is divided.
+// Parts of a submission are as many as take SUBMISSION_NS together by the times of the last run; of the first
+// run each part is a submission of its own. So the 2 s after which Windows resets a device that has a display
+// are far away. A part that took LONG_NS by itself is divided.
 enum { SUBMISSION_NS = 100000000, LONG_NS = 300000000 };
+
+static tn_status divide_long(tn_vk *v, tn_executable *e)
+{
+    if (e->part_ns <= LONG_NS || e->n_parts >= e->n_steps) return TN_OK;
+    e->part_ns = 0;
+    return tn_vk_divide_parts(v, e);
+}
+
+static int32_t parts_in(const tn_executable *e, uint64_t ns)
+{
+    return e->part_ns == 0 ? 1 : (int32_t)TN_MIN(TN_MAX(ns / e->part_ns, 1), (uint64_t)e->n_parts);
+}
 
 static tn_status submit_measured(tn_vk *v, tn_executable *e)
 {
-    uint64_t took = e->took_ns;
+    int32_t each = parts_in(e, SUBMISSION_NS);
     tn_status status = TN_OK;
-    if (took / (uint64_t)e->n_parts > LONG_NS && e->n_parts < e->n_steps) {
-        status = tn_vk_divide_parts(v, e);
-        e->took_ns = took = 0;
-    }
-    int32_t each = took == 0              ? 1
-                   : took < SUBMISSION_NS ? e->n_parts
-                                          : (int32_t)((uint64_t)e->n_parts * SUBMISSION_NS / took);
     e->submit_ns = tn_time_ns();
     for (int32_t i = 0, n; i < e->n_parts && status == TN_OK; i += n) {
-        n = TN_MIN(TN_MAX(each, 1), e->n_parts - i);
+        n = TN_MIN(each, e->n_parts - i);
         status = tn_vk_submit_commands(v, n, &e->parts[i], &e->value);
     }
     return status;
@@ -84,7 +89,8 @@ static tn_status submit_measured(tn_vk *v, tn_executable *e)
 static void keep_time(tn_executable *e, bool waited)
 {
     uint64_t took = tn_time_ns() - e->submit_ns;
-    if (e->submit_ns != 0 && (waited || took < SUBMISSION_NS)) e->took_ns = TN_MAX(took, 1);
+    if (e->submit_ns != 0 && (waited || took < SUBMISSION_NS))
+        e->part_ns = TN_MAX(took / (uint64_t)e->n_parts, 1);
     e->submit_ns = 0;
 }
 
@@ -94,21 +100,35 @@ static bool has_ended(tn_vk *v, uint64_t value)
     return v->f.GetSemaphoreCounterValue(v->handle, v->timeline, &reached) == VK_SUCCESS && reached >= value;
 }
 
-// AHEAD parts are submitted before the first one has to be done, so that the device does not wait for the
-// host, however late that wakes up.
+// AHEAD submissions are made before the first one has to be done, so that the device does not wait for the
+// host, however late that wakes up. Each takes about CANCEL_NS: less costs the device time, because it idles
+// between two submissions, and more delays cancelling. The time of a submission that was waited for, between
+// the end of the one before and its own, says how many parts the next has.
 static tn_status submit_parts(tn_vk *v, tn_executable *e, const _Atomic int32_t *cancel)
 {
-    enum { AHEAD = 3 };
-    uint64_t ends[AHEAD] = {0};
+    enum { AHEAD = 3, GROWTH = 4, CANCEL_NS = 10000000 };
+    uint64_t ends[AHEAD] = {0}, start = tn_time_ns(),
+             last = 0; // last: when one was seen to end, 0: not known
+    int32_t sizes[AHEAD] = {0}, most = parts_in(e, CANCEL_NS);
     tn_status status = TN_OK;
-    for (int32_t i = 0; i < e->n_parts && status == TN_OK; i++) {
-        status = tn_vk_wait_for(v, ends[i % AHEAD]);
+    for (int32_t i = 0, turn = 0; i < e->n_parts && status == TN_OK; turn = (turn + 1) % AHEAD) {
+        bool waits = ends[turn] != 0 && !has_ended(v, ends[turn]);
+        status = tn_vk_wait_for(v, ends[turn]);
+        uint64_t now = tn_time_ns();
+        if (waits && last != 0) {
+            e->part_ns = TN_MAX((now - last) / (uint64_t)sizes[turn], 1);
+            most = TN_MIN(parts_in(e, CANCEL_NS), GROWTH * sizes[turn]);
+        }
+        last = waits ? now : 0;
         // Relaxed: the flag carries no data.
         if (status == TN_OK && atomic_load_explicit(cancel, memory_order_relaxed) != 0)
             return tn_fail(v->device->ctx, TN_ERR_CANCELLED, "cancelled");
-        if (status == TN_OK) status = tn_vk_submit_commands(v, 1, &e->parts[i], &e->value);
-        ends[i % AHEAD] = e->value;
+        sizes[turn] = TN_MIN(most, e->n_parts - i);
+        if (status == TN_OK) status = tn_vk_submit_commands(v, sizes[turn], &e->parts[i], &e->value);
+        ends[turn] = e->value;
+        i += sizes[turn];
     }
+    e->submit_ns = start;
     return status;
 }
 
@@ -123,6 +143,8 @@ tn_status tn_vk_submit(tn_device *device, tn_executable *e, const tn_submit_opti
     if (status == TN_OK && e->step_ns) status = make_timed(v, e);
     if (status != TN_OK) return status;
     if (e->step_ns) return tn_vk_submit_commands(v, 1, &e->timed, &e->value);
+    status = divide_long(v, e);
+    if (status != TN_OK) return status;
     if (cancel && e->n_parts > 1) return submit_parts(v, e, cancel);
     if (e->n_parts > 1) return submit_measured(v, e);
     return tn_vk_submit_commands(v, e->n_parts, e->parts, &e->value);

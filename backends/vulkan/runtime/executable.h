@@ -39,9 +39,9 @@ struct tn_executable {
     int32_t n_parts;
     bool is_object;          // of a caller (tn_vk_begin_object), not of a probe
     double *work, part_work; // multiplications of each step, and most of a part with several steps
-    // When it was last submitted, and the time that it took at most, 0: not known. Displays of some systems
-    // reset a device whose submission takes longer than 2 s.
-    uint64_t submit_ns, took_ns;
+    // When it was last submitted, and the time that a part took at most, 0: not known. Displays of some
+    // systems reset a device whose submission takes longer than 2 s.
+    uint64_t submit_ns, part_ns;
     VkQueryPool queries; // n_steps + 1, made when times are first asked for
     uint64_t *ticks;
     uint64_t *step_ns; // of the last submission; NULL: the caller wants no times
