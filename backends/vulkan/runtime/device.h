@@ -64,6 +64,7 @@ enum {
     TN_VK_F16_ARITHMETIC = 128,
     // Cooperative matrices of f16, as attention needs them: of 16 rows, and enough shared memory.
     TN_VK_COOPMAT_ATTENTION = 256,
+    TN_VK_COOPMAT_ATTENTION_BF16 = TN_VK_COOPMAT_ATTENTION | TN_VK_COOPMAT_BF16,
 };
 
 // Shape of the cooperative matrices of GEMM: rows of the left operand and of the sums; all other extents are
