@@ -66,7 +66,7 @@ static VkResult beyond(const char *what)
       (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),          \
       (d, i, a, o))                                                                                          \
     X(EndCommandBuffer, 0, (VkCommandBuffer c), (c))                                                         \
-    X(GetPipelineCacheData, 0, (VkDevice d, VkPipelineCache c, size_t *n, void *o), (d, c, n, o))            \
+    X(GetPipelineCacheData, 0, (VkDevice d, VkPipelineCache c, size_t * n, void *o), (d, c, n, o))           \
     X(MapMemory, 0,                                                                                          \
       (VkDevice d, VkDeviceMemory m, VkDeviceSize o, VkDeviceSize n, VkMemoryMapFlags f, void **p),          \
       (d, m, o, n, f, p))
@@ -153,12 +153,14 @@ static VKAPI_ATTR VkResult VKAPI_CALL WaitSemaphores(VkDevice d, const VkSemapho
 }
 
 static PFN_vkQueueSubmit real_QueueSubmit;
+static PFN_vkQueueWaitIdle wait_idle;
 static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit(VkQueue q, uint32_t n, const VkSubmitInfo *i, VkFence f)
 {
     if (state.lose_at != 0 && state.n_submits + 1 == state.lose_at) {
         state.lost = true;
         state.lose_at = 0;
         state.error = VK_ERROR_DEVICE_LOST;
+        wait_idle(q); // what was submitted before
     }
     if (fails("QueueSubmit")) return state.error;
     state.n_submits++;
@@ -290,6 +292,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateComputePipelines(VkDevice d, VkPipel
 static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real);
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice d, const char *name)
 {
+    PFN_vkVoidFunction idle = real_device(d, "vkQueueWaitIdle");
+    memcpy(&wait_idle, &idle, sizeof idle);
     return find(name, real_device(d, name));
 }
 

@@ -208,6 +208,8 @@ static void answer_refusal(const job *j)
     bool grammar = strncmp(j->message, "grammar", 7) == 0, schema = strncmp(j->message, "schema", 6) == 0;
     if (j->status == TN_ERR_CONTEXT_FULL)
         reply_too_long(s, j->x, start->param, n_prompt, m->facts.n_ctx);
+    else if (m->state == MODEL_LOST)
+        reply_error(s, j->x, ERROR_LOST, NULL, "the device of the model has failed");
     else if (j->status == TN_ERR_BUSY)
         reply_error(s, j->x, ERROR_BUSY, NULL, "too many requests wait; try again later");
     else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
@@ -519,6 +521,20 @@ void job_end_all(server *s, const model *m, error_id id, const char *message, bo
         next = j->next;
         bool begun = j->head_sent || j->first_ns;
         if (j->x && (!m || j->m == m) && (begun_too || !begun)) break_job(j, id, message);
+    }
+}
+
+void job_abandon(server *s, const model *m, const char *message)
+{
+    for (job *j = s->jobs, *next; j; j = next) {
+        next = j->next;
+        if (j->m != m || j->submitting) continue;
+        j->n_open = 0;
+        for (int32_t i = 0; i < j->n; i++) j->choices[i].open = false;
+        if (j->x)
+            break_job(j, ERROR_LOST, message);
+        else
+            free_job(j);
     }
 }
 

@@ -125,6 +125,8 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns);
 void job_tick(server *s);
 // Ends jobs of a model, or of all (NULL), with an error: those that have not begun, or all.
 void job_end_all(server *s, const model *m, error_id id, const char *message, bool begun_too);
+// Ends all jobs of a model whose engine has stopped, except those that are still being submitted.
+void job_abandon(server *s, const model *m, const char *message);
 // At the end, when the engine is gone.
 void job_close(server *s);
 // The JSON in s->j as one event of a stream: "data: ...\n\n" or a line.

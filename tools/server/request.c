@@ -235,8 +235,9 @@ static bool find_model(request *r)
 static void answer_failure(request *r)
 {
     char message[700];
-    snprintf(message, sizeof message, "the model cannot be loaded: %s", r->m->failure);
-    fail_with(r, ERROR_LOAD, "model", message);
+    snprintf(message, sizeof message, "the model cannot be loaded%s: %s",
+             r->m->was_lost ? " again after its device has failed" : "", r->m->failure);
+    fail_with(r, r->m->was_lost ? ERROR_LOST : ERROR_LOAD, r->m->was_lost ? NULL : "model", message);
 }
 
 // Ids are made of its texts for long, or a grammar for its tools.
@@ -341,9 +342,7 @@ static void choose(request *r)
     }
     bool facts = request_needs_facts(r);
     bool failed = m->failure[0] && now_ns() - m->failed_ns < RETRY_SECONDS * second_ns;
-    if (m->state == MODEL_LOST && !facts)
-        fail_with(r, ERROR_LOST, NULL, "the device of the model has failed; the server must be restarted");
-    else if ((m->state == MODEL_READY && !m->leaves) || (facts && m->surveyed))
+    if ((m->state == MODEL_READY && !m->leaves) || (facts && m->surveyed))
         use_model(r);
     else if (failed && m->state == MODEL_UNLOADED && !m->wanted_ns)
         answer_failure(r);

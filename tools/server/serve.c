@@ -47,14 +47,11 @@ static void on_failure(model *m, tn_status status)
 {
     enum { TRIES = 3 };
     char message[512] = "";
-    // Memory may come back; a device does not.
+    // Memory may come back.
     if (status == TN_ERR_MEMORY && ++m->n_failures < TRIES) return;
     (void)tn_context_error(m->r.t.ctx, message, sizeof message);
     if (!message[0]) snprintf(message, sizeof message, "%s", tn_status_text(status));
-    m->state = MODEL_LOST;
-    note("the engine of %s has failed: %s", m->name, message);
-    tn_engine_stop(m->engine);
-    job_end_all(m->s, m, ERROR_LOST, message, true);
+    models_lose(m->s, m, status, message);
 }
 
 static void take_events(model *m)

@@ -10,7 +10,7 @@ static bool is_well(const server *s)
 {
     bool well = true;
     for (int i = 0; i < s->models.n; i++)
-        well = well && s->models.all[i].state != MODEL_LOST && !model_is_stuck(&s->models.all[i]);
+        well = well && !model_is_lost(&s->models.all[i]) && !model_is_stuck(&s->models.all[i]);
     return well;
 }
 

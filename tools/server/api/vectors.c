@@ -58,9 +58,11 @@ static void done(worker_task *task)
     model *m = v->m;
     v->s->figures.prompt_tokens += v->n_tokens;
     m->counts.prompt_tokens += v->n_tokens;
+    const char *message = v->message[0] ? v->message : tn_status_text(v->status);
+    bool lost = v->status == TN_ERR_DEVICE;
+    if (lost) models_lose(v->s, m, v->status, message);
     if (v->x && v->status != TN_OK)
-        reply_error(v->s, v->x, ERROR_OWN, NULL, "%s",
-                    v->message[0] ? v->message : tn_status_text(v->status));
+        reply_error(v->s, v->x, lost ? ERROR_LOST : ERROR_OWN, NULL, "%s", message);
     else if (v->x)
         v->answer(v);
     vectors_free(v);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/server/models/models.h"
 
+#include "tools/server/job.h"
 #include "tools/server/models/loader.h"
 #include "tools/server/request.h"
 
@@ -39,7 +40,7 @@ model *models_find(server *s, const char *name, bool ollama)
 const char *model_status(const model *m)
 {
     if (m->state == MODEL_READY) return "loaded";
-    if (m->state == MODEL_LOST) return "lost";
+    if (m->state == MODEL_LOST || (m->was_lost && m->failure[0])) return "lost";
     if (m->state == MODEL_LOADING || m->wanted_ns) return "loading";
     return m->failure[0] ? "failed" : "unloaded";
 }
@@ -64,6 +65,11 @@ bool model_is_stuck(const model *m)
 {
     uint64_t limit = STUCK_SECONDS * second_ns + STUCK_TIMES * m->longest_ns;
     return m->state == MODEL_READY && m->busy_before && now_ns() > m->progress_ns + limit;
+}
+
+bool model_is_lost(const model *m)
+{
+    return m->state == MODEL_LOST || (m->was_lost && (m->state == MODEL_UNLOADING || m->failure[0]));
 }
 
 // --- use -------------------------------------------------------------------------------------------------
@@ -227,11 +233,48 @@ static void unload(server *s, model *m)
     sum->n_preempted += e.n_preempted;
 }
 
+static void lose(model *m, const char *message)
+{
+    m->state = MODEL_LOST;
+    m->was_lost = true;
+    note("%s has failed and will be loaded again: %s", m->name, message);
+    if (m->engine) tn_engine_stop(m->engine);
+    job_end_all(m->s, m, ERROR_LOST, message, true);
+}
+
+void models_lose(server *s, model *m, tn_status status, const char *message)
+{
+    bool alone = status == TN_ERR_MEMORY;
+    s->models.lost = s->models.lost || !alone;
+    for (int i = 0; i < s->models.n; i++) {
+        model *other = &s->models.all[i];
+        if (other->state == MODEL_READY && (other == m || !alone)) lose(other, message);
+    }
+}
+
+// Whether something was begun for the models that were lost, or they wait for what still uses one.
+static bool unload_lost(server *s)
+{
+    bool any = false;
+    for (int i = 0; i < s->models.n; i++) {
+        model *m = &s->models.all[i];
+        any = any || m->state != MODEL_UNLOADED;
+        if (m->state != MODEL_LOST) continue;
+        job_abandon(s, m, "the device has failed");
+        if (in_use(m)) continue;
+        unload(s, m);
+        return true;
+    }
+    s->models.lost = s->models.lost && any;
+    return s->models.lost;
+}
+
 static void begin_ready(model *m, const loader_task *t)
 {
     m->facts = t->facts;
     m->surveyed = true;
     m->failure[0] = 0;
+    m->was_lost = false;
     m->state = MODEL_READY;
     m->leaves = m->busy_before = false;
     m->n_failures = 0;
@@ -254,6 +297,11 @@ static void on_loaded(loader_task *t)
     if (t->code == EXIT_MEMORY && (other = victim(s, false)) != NULL) {
         m->state = MODEL_UNLOADED; // and tried again when that one is gone
         unload(s, other);
+        return;
+    }
+    if (s->models.lost) { // meanwhile: it is loaded again
+        m->state = t->code ? MODEL_UNLOADED : MODEL_LOST;
+        m->was_lost = true;
         return;
     }
     if (t->code)
@@ -365,17 +413,23 @@ static bool unload_idle(server *s)
     return false;
 }
 
+// Of an embedder, while the loader leaves it alone.
+static bool has_worker(const model *m)
+{
+    return (m->state == MODEL_READY || m->state == MODEL_LOST) && m->w;
+}
+
 void models_update(server *s)
 {
     worker_end_tasks(s->models.loader);
     for (int i = 0; i < s->models.n; i++)
-        if (s->models.all[i].state == MODEL_READY && s->models.all[i].w) worker_end_tasks(s->models.all[i].w);
+        if (has_worker(&s->models.all[i])) worker_end_tasks(s->models.all[i].w);
     if (s->models.task || s->state == SERVER_DRAINING) return;
     if (s->state == SERVER_LOADING) {
         if (s->models.single && s->models.n_free > 0 && !s->stop) load(s, &s->models.all[0]);
         return;
     }
-    if (serve_wanted(s) || unload_idle(s)) return;
+    if (unload_lost(s) || serve_wanted(s) || unload_idle(s)) return;
     for (int i = 0; i < s->models.n && !s->models.single; i++) {
         if (s->models.all[i].surveyed) continue;
         (void)loader_run(s, &s->models.all[i], LOADER_SURVEY, on_surveyed);

@@ -5,6 +5,9 @@
 // names them, within a budget of memory, and unloaded when nobody has used them for some time, or when
 // another one needs their memory; never while a request runs.
 //
+// When a device fails, all models that are loaded are lost with what they run, and are unloaded: the library
+// makes a device anew when nothing is left on it. The next request loads its model again.
+//
 // All of this belongs to the thread of HTTP, except that one thread, the loader, opens, loads and unloads
 // models, one at a time (loader.c). While it does, `r` and what follows it until `use` are its own.
 #ifndef TENON_TOOLS_SERVER_MODELS_H
@@ -26,7 +29,7 @@ typedef enum model_state {
     MODEL_LOADING,
     MODEL_READY,
     MODEL_UNLOADING,
-    MODEL_LOST // its device has failed
+    MODEL_LOST // its device has failed; it is unloaded as soon as nothing uses it
 } model_state;
 
 // Bytes of one device.
@@ -52,6 +55,7 @@ typedef struct model {
     int64_t modified; // of the file, seconds since 1970
     model_state state;
     bool surveyed;     // the facts, or `failure`, are known
+    bool was_lost;     // since it was loaded the last time
     char failure[512]; // why it was not loaded the last time, "": it was
     uint64_t failed_ns;
     model_facts facts;
@@ -79,6 +83,7 @@ typedef struct model_list {
     model *all;
     int n;
     bool single; // given as one file: loaded at the start
+    bool lost;   // a device has failed: nothing is loaded before all models are unloaded
     worker *loader;
     struct loader_task *task;            // of the loader, NULL: it waits
     device_size free[TN_MEMORY_DEVICES]; // when none was loaded
@@ -108,4 +113,9 @@ int64_t model_expires(const model *m);
 // Bytes that it needs or has on all devices.
 uint64_t model_size(const model *m);
 bool model_is_stuck(const model *m);
+// Whether its device has failed and it cannot be loaded again as yet.
+bool model_is_lost(const model *m);
+// The device has failed, or with TN_ERR_MEMORY the passes of this model alone: what runs ends with the
+// message.
+void models_lose(struct server *s, model *m, tn_status status, const char *message);
 #endif
