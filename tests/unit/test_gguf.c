@@ -6,6 +6,7 @@
 // Split models and writing: test_gguf_files.c.
 #include "tests/unit/counting.h"
 #include "tests/unit/gguf_bytes.h"
+#include "tests/unit/gguf_rules.h"
 #include "tests/unit/test.h"
 
 #include <limits.h>
@@ -621,6 +622,7 @@ int main(void)
     test_types(&b);
     test_ranges(&b);
     test_overlap(&b);
+    rules_test(ctx, open_copy);
     test_values(&b);
     test_check_data(&b);
     test_truncation(&b);
