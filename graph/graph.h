@@ -238,6 +238,13 @@ const void *tn_runner_output_data(const tn_runner *r, int32_t output);
 // Bytes in host memory that a runner of the plan allocates besides arena, scratch and the objects of the
 // backend.
 size_t tn_runner_size(const tn_plan *plan);
+// Ids, slots, lengths and block tables of a plan whose inputs and weights come from an application: what was
+// bound is checked at once, inputs by tn_run_checks_run. *out stays unchanged if no input has to be checked.
+typedef struct tn_run_checks tn_run_checks;
+TN_MUST_USE tn_status tn_run_checks_create(const tn_plan *plan, const char *host_inputs,
+                                           const tn_binding *bindings, int32_t n, tn_run_checks **out);
+TN_MUST_USE tn_status tn_run_checks_run(const tn_run_checks *checks);
+void tn_run_checks_destroy(tn_run_checks **checks);
 TN_MUST_USE tn_status tn_runner_submit(tn_runner *r, const tn_submit_options *options);
 TN_MUST_USE tn_status tn_runner_wait(tn_runner *r);
 

@@ -37,6 +37,8 @@ struct tn_runner {
     tn_step *transfers; // resolved; other steps are in the executables
     tn_buffer *host_buffers; // of tn_runner_create: the caller's memory as buffers, or copies of it
     int32_t n_host_buffers;
+    tn_run_checks *checks; // of tn_runner_create; NULL: no input needs one
+    bool unchecked;        // inputs were written since they were checked
     tn_status status; // first failure of the submitted work, for wait
     uint64_t *step_ns; // NULL: never profiled
     bool profile;
@@ -70,6 +72,7 @@ void tn_runner_destroy(tn_runner **runner)
     free_bound(r->ctx, r->inputs, p->n_devices);
     free_host(r, r->host_inputs);
     free_host(r, r->host_outputs);
+    tn_run_checks_destroy(&r->checks);
     tn_free(r->ctx, r->fetched);
     tn_free(r->ctx, r->step_ns);
     tn_free(r->ctx, r->roots);
@@ -395,8 +398,11 @@ tn_status tn_runner_create(tn_plan *plan, const tn_binding *bindings, int32_t n,
     }
     r->host_buffers = buffers;
     r->n_host_buffers = n_buffers;
-    *out = r;
-    return TN_OK;
+    r->unchecked = true;
+    status = tn_run_checks_create(plan, r->host_inputs, bindings, n, &r->checks);
+    if (status != TN_OK) tn_runner_destroy(&r);
+    else *out = r;
+    return status;
 }
 
 // --- use -------------------------------------------------------------------------------------------
@@ -408,7 +414,7 @@ tn_status tn_runner_write_at(tn_runner *r, int32_t input, const void *data, size
     if (size != want)
         return tn_fail(r->ctx, TN_ERR_ARG, "input %s has %zu bytes, not %zu", port->name, want, size);
     if (size > 0) memcpy(r->host_inputs + port->offset, data, size);
-    r->inputs_changed = true;
+    r->inputs_changed = r->unchecked = true;
     return TN_OK;
 }
 
@@ -548,7 +554,10 @@ tn_status tn_runner_run(tn_runner *r)
 {
     TN_NEED(NULL, r);
     tn_submit_options options = {.step_ns = r->profile ? r->step_ns : NULL};
-    tn_status status = tn_runner_submit(r, &options);
+    tn_status status = r->checks && r->unchecked ? tn_run_checks_run(r->checks) : TN_OK;
+    if (status != TN_OK) return status;
+    r->unchecked = false;
+    status = tn_runner_submit(r, &options);
     return status == TN_OK ? tn_runner_wait(r) : status;
 }
 

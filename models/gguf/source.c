@@ -139,6 +139,8 @@ static tn_status read_head(tn_context *ctx, tn_gguf_file *file)
 {
     walk w = {.ctx = ctx, .file = file};
     uint64_t magic_and_version, n_tensors, n_keys;
+    // All of a file that ends inside the header is there for the scan.
+    w.status = read_on(&w, TN_MIN(file->size, TN_GGUF_HEADER_SIZE));
     // A wrong file is refused before it is walked through.
     bool ok = walk_number(&w, 8, &magic_and_version) && (uint32_t)magic_and_version == 0x46554747u;
     ok = ok && walk_number(&w, 8, &n_tensors) && walk_number(&w, 8, &n_keys);

@@ -5,6 +5,8 @@
 #include "ops/quant.h"
 #include "tests/check/check.h"
 
+#include <string.h>
+
 static void copy_case(check_run *run, tn_dtype from, tn_dtype to, int64_t n, int32_t form)
 {
     check_case c;
@@ -76,6 +78,8 @@ static void get_rows_case(check_run *run, tn_dtype type, int64_t k, int32_t form
     check_operand *ids =
         form == 2 ? check_cube(&c, TN_TYPE_I32, 2, 2, 3) : check_vec(&c, TN_TYPE_I32, form == 0 ? 1 : 7);
     check_range(ids, CHECK_INT, form == 1 ? -2 : 0, form == 1 ? 13 : 10);
+    static const int32_t far[] = {10, 11, -1, INT32_MAX, INT32_MIN, 1 << 30, 0};
+    if (form == 3) memcpy(check_ints(&c, ids, 7), far, sizeof far);
     check_emit(run, &c);
 }
 
@@ -90,6 +94,7 @@ static void cases_get_rows(check_run *run, int32_t op)
             get_rows_case(run, type, block == 1 ? 257 : 3 * block, form);
         }
         get_rows_case(run, type, 2048, 1);
+        get_rows_case(run, type, block == 1 ? 96 : block, 3);
     }
 }
 
@@ -109,7 +114,7 @@ static void cache_case(check_run *run, tn_dtype type, const int32_t *shape, int3
     // No two tokens share a slot; 7 and the number of slots have no common factor.
     for (int64_t t = 0; t < n_tokens; t++) {
         slots[t] = (int32_t)((3 + 7 * t) % (n_blocks * block));
-        if (form == 1 && t % 3 == 1) slots[t] = t % 2 == 0 ? -1 : (int32_t)(n_blocks * block);
+        if (form == 1 && t % 3 == 1) slots[t] = check_no_slot(t, n_blocks * block);
     }
     check_emit(run, &c);
 }

@@ -89,7 +89,8 @@ static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype 
     int32_t *slots = check_ints(&c, check_vec(&c, TN_TYPE_I32, s->n_tokens), s->n_tokens);
     for (int64_t t = 0; t < s->n_tokens; t++) {
         pos[t] = s->position < 0 ? 0 : s->position + (int32_t)t;
-        slots[t] = form == 1 && t % 3 == 1 ? -1 : (int32_t)((3 + 7 * t) % (n_blocks * s->block));
+        slots[t] = form == 1 && t % 3 == 1 ? check_no_slot(t, n_blocks * s->block)
+                                           : (int32_t)((3 + 7 * t) % (n_blocks * s->block));
     }
     for (int32_t i = 0; i < 2; i++) {
         if (p->has_norm[i])

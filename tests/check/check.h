@@ -156,6 +156,12 @@ enum { CHECK_N_CACHE_TYPES = 5 };
 extern const tn_dtype check_cache_types[CHECK_N_CACHE_TYPES];
 // Appends n integers to those of the case and makes the operand read them.
 int32_t *check_ints(check_case *c, check_operand *o, int64_t n);
+// A slot that a store with so many does not have: negative, or past the end by one or by far.
+static inline int32_t check_no_slot(int64_t token, int64_t n_slots)
+{
+    const int32_t none[] = {-1, (int32_t)n_slots, INT32_MAX, INT32_MIN};
+    return none[token / 3 % 4];
+}
 // Weights for matrix products: [n, k] or, with experts > 0, [experts, n, k].
 check_operand *check_weight(check_case *c, tn_dtype type, int64_t experts, int64_t n, int64_t k);
 

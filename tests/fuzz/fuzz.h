@@ -25,9 +25,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FUZZ_SANITIZED 0
 #endif
 
-static inline void fuzz_must(bool ok)
+// Ends the process with a finding that names the condition.
+#define fuzz_must(ok) fuzz_must_at((ok), #ok, __FILE__, __LINE__)
+static inline void fuzz_must_at(bool ok, const char *what, const char *file, int line)
 {
-    if (!ok) abort();
+    if (ok) return;
+    fprintf(stderr, "%s:%d: must hold: %s\n", file, line, what);
+    abort();
 }
 
 // xorshift64*, Vigna 2016

@@ -15,7 +15,8 @@
 #include <tenon/graph.h>
 #include <tenon/text.h>
 
-enum { MODELS = 3, SESSIONS = 3, SEQS = 3, CONTEXT = 70, CALLS_MAX = 48, THREADS = 2 };
+// LONGEST: the context of the models, which a session has that asks for none.
+enum { MODELS = 3, SESSIONS = 3, SEQS = 3, CONTEXT = 70, LONGEST = 512, CALLS_MAX = 48, THREADS = 2 };
 
 static struct {
     tn_context *ctx;
@@ -60,7 +61,7 @@ typedef struct held {
     const tn_model *model;
     int32_t n_ctx, n_seq;
     bool known[SEQS]; // tokens[] are those of the sequence, else a generation has added some
-    int32_t n[SEQS], tokens[SEQS][CONTEXT];
+    int32_t n[SEQS], tokens[SEQS][LONGEST];
 } held;
 
 typedef struct actor {
@@ -143,7 +144,7 @@ static void feed(held *h, uint8_t a, uint8_t b)
     check_status(status, "tn_session_feed");
     if (q < 0 || q >= SEQS || !h->known[q]) return;
     if (status == TN_OK && n > 0) {
-        fuzz_must(q < h->n_seq && h->n[q] + n <= CONTEXT);
+        fuzz_must(q < h->n_seq && h->n[q] + n <= (h->n_ctx ? h->n_ctx : LONGEST));
         memcpy(h->tokens[q] + h->n[q], tokens, (size_t)n * sizeof *tokens);
         h->n[q] += n;
     } else if (q < h->n_seq) { // complete batches stay
@@ -181,7 +182,7 @@ static void branch(held *h, uint8_t a, uint8_t b)
 
 static void reuse(held *h, uint8_t a, uint8_t b)
 {
-    int32_t q = a % 4, from = a / 4 % SEQS, n = b % (CONTEXT + 2), n_reused = -1, tokens[CONTEXT + 2] = {0};
+    int32_t q = a % 4, from = a / 4 % SEQS, n = b % (CONTEXT + 2), n_reused = -1, tokens[LONGEST] = {0};
     memcpy(tokens, h->tokens[from], sizeof h->tokens[from]);
     tn_status status = tn_session_reuse(h->s, q, tokens, n, &n_reused);
     check_status(status, "tn_session_reuse");
@@ -217,7 +218,7 @@ static void save_and_load(held *h, held *other)
 static void compare(held *h, uint8_t a)
 {
     int32_t q = a % SEQS, token = a % TINY_MODEL_VOCAB, best = -1;
-    if (q >= h->n_seq || !h->known[q] || h->n[q] + 1 > CONTEXT) return;
+    if (q >= h->n_seq || !h->known[q] || h->n[q] + 1 > LONGEST) return;
     tn_status status = tn_session_feed(h->s, q, &token, 1);
     check_status(status, "tn_session_feed");
     if (status != TN_OK) return;
@@ -225,7 +226,7 @@ static void compare(held *h, uint8_t a)
     tn_model *model = NULL;
     for (int32_t i = 0; i < MODELS; i++)
         if (fixture.models[i] == h->model) model = fixture.models[i];
-    tn_session *s = new_session(model, CONTEXT + 58, 1, 0);
+    tn_session *s = new_session(model, LONGEST, 1, 0);
     fuzz_must(s && tn_session_feed(s, 0, h->tokens[q], h->n[q]) == TN_OK);
     const float *x = tn_session_logits(h->s, 0), *y = tn_session_logits(s, 0);
     fuzz_must(x && y && memcmp(x, y, TINY_MODEL_VOCAB * sizeof *x) == 0);

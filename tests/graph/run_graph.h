@@ -91,15 +91,16 @@ static inline uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-// F32: values in [-1, 1) that depend on the name; I32: 0, 1, 0, 1, ..; other types: zeros.
+// F32: values in [-1, 1) that depend on the name; I32: 0, 1, 0, 1, .., lengths 1; other types: zeros.
 static inline void fill_value(const char *name, tn_dtype dtype, void *data, size_t size)
 {
     uint32_t state = 1;
+    bool lengths = strcmp(name, "kv_len") == 0;
     for (; *name; name++) state = state * 31 + (uint32_t)*name;
     memset(data, 0, size);
     for (size_t i = 0; i < size / 4; i++) {
         if (dtype == TN_TYPE_F32) ((float *)data)[i] = (float)next_random(&state) / 8388608.0f - 1.0f;
-        if (dtype == TN_TYPE_I32) ((int32_t *)data)[i] = (int32_t)(i % 2);
+        if (dtype == TN_TYPE_I32) ((int32_t *)data)[i] = lengths || i % 2;
     }
 }
 

@@ -4,6 +4,9 @@
 // The passes, one by one: what each must do, what it must leave alone, and that results stay the same. Fusion
 // is in test_fuse.c, random graphs in test_random_graphs.c, memory plans of models in test_memory.c.
 #include "tests/graph/run_graph.h"
+#include "tests/models/far_device.h"
+
+#include <math.h>
 
 static tn_context *ctx; // reference: the definition of every op
 static tn_graph *g;
@@ -280,6 +283,47 @@ static void test_wanted(void)
     tn_context_destroy(&c);
 }
 
+// Between two devices with memory of their own results go through the host in pieces, of which the last is
+// shorter.
+static bool refuses_exp(const tn_device *device, const tn_step *step)
+{
+    return step->op != TN_OP_unary && tn_backend_cpu.accepts(device, step);
+}
+
+static void test_far(void)
+{
+    enum { N = 9001 };
+    static float x[N], y[N];
+    tn_context *c = graph_context(NULL, 1);
+    tn_device *first = far_add(c, 1 << 20), second = *first, *devices[] = {first, &second};
+    tn_backend other = far.backend;
+    far.refuses = FAR_REFUSE(binary);
+    other.accepts = refuses_exp;
+    second.backend = &other;
+    memcpy(second.name, "far2", 5);
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    cfg.devices = devices;
+    cfg.n_devices = 2;
+    cfg.fallback = TN_FALLBACK_QUIET;
+    g = new_graph(c);
+    tn_tensor *in = INPUT("x", N), *e = unary(in, TN_UNARY_EXP);
+    OUTPUT("y", unary(tn_op_add(g, e, in), TN_UNARY_SQUARE)); // there and back
+    for (int i = 0; i < N; i++) x[i] = (float)(i % 97) / 97.0f;
+    tn_plan *plan = NULL;
+    TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+    TEST_CHECK(plan && device_of(plan, TN_OP_binary) == 1 && count_steps(plan, TN_OP_transfer) == 2);
+    const tn_binding input = {"x", x, sizeof x}, output = {"y", y, sizeof y};
+    const run_args args = {.inputs = &input, .n_inputs = 1};
+    if (plan) TEST_CHECK_STATUS(run_plan(plan, &args, &output, 1), TN_OK);
+    int n_wrong = 0;
+    for (int i = 0; i < N; i++) n_wrong += !(fabsf(y[i] - (expf(x[i]) + x[i]) * (expf(x[i]) + x[i])) < 1e-4f);
+    TEST_CHECK(n_wrong == 0 && far.n_foreign == 0 && far.n_buffers == 0);
+    tn_plan_unref(&plan);
+    tn_graph_destroy(&g);
+    tn_context_destroy(&c);
+}
+
 // --- schedule and verify ---------------------------------------------------------------------------
 
 // Reads of both versions of a state.
@@ -409,6 +453,7 @@ int main(void)
     test_view_of_bypassed();
     test_place();
     test_wanted();
+    test_far();
     test_schedule();
     test_verify();
     tn_context_destroy(&ctx);

@@ -6,6 +6,7 @@
 // Split models and writing: test_gguf_files.c.
 #include "tests/unit/counting.h"
 #include "tests/unit/gguf_bytes.h"
+#include "tests/unit/gguf_rules.h"
 #include "tests/unit/test.h"
 
 #include <limits.h>
@@ -585,6 +586,42 @@ static void check_limits(const bytes *b, size_t metadata, const char *what)
     TEST_CHECK(own.live == 0);
 }
 
+static tn_status no_step(void *user, size_t n)
+{
+    TN_UNUSED(user), TN_UNUSED(n);
+    return TN_OK;
+}
+
+// A file whose records are longer than one read of them, and data that is read into memory.
+static void test_read(bytes *b)
+{
+    enum { N_KEYS = 5000, KEY = 200 };
+    bytes_header(b, 3, 1, N_KEYS);
+    for (int i = 0; i < N_KEYS; i++) {
+        char key[KEY + 1];
+        snprintf(key, sizeof key, "%0*d", KEY, i);
+        bytes_kv_num(b, key, TN_GGUF_U32, (uint64_t)i * 7, 4);
+    }
+    bytes_info(b, "t", 1, (uint64_t[]){1000}, 24, 0);
+    bytes_pad(b, 32);
+    for (int i = 0; i < 1000; i++) bytes_num(b, (uint64_t)i % 251, 1);
+    tn_gguf *g = NULL;
+    if (!TEST_CHECK_STATUS(rules_open_by_reading(ctx, b, &g), TN_OK)) return;
+    bool same = tn_gguf_n_kv(g) == N_KEYS;
+    for (int i = 0; i < N_KEYS && same; i++) {
+        char key[KEY + 1];
+        uint32_t v = 1;
+        snprintf(key, sizeof key, "%0*d", KEY, i);
+        same = tn_gguf_get_u32(g, key, &v) == TN_OK && v == (uint32_t)i * 7;
+    }
+    TEST_CHECK(same && tn_gguf_needs_load(g) && tn_gguf_load_size(g) == 1000);
+    TEST_CHECK_STATUS(tn_gguf_reserve(g), TN_OK);
+    TEST_CHECK_STATUS(tn_gguf_load(g, no_step, NULL), TN_OK);
+    const tn_gguf_tensor *t = tn_gguf_tensor_at(g, 0);
+    TEST_CHECK(t && memcmp(t->data, b->data + b->size - 1000, 1000) == 0);
+    tn_gguf_close(&g);
+}
+
 static void test_limits(bytes *b)
 {
     enum { N_KEYS = 1000000, N_TENSORS = 100000 };
@@ -621,11 +658,13 @@ int main(void)
     test_types(&b);
     test_ranges(&b);
     test_overlap(&b);
+    rules_test(ctx, open_copy);
     test_values(&b);
     test_check_data(&b);
     test_truncation(&b);
     test_flips(&b);
     test_alloc_failure(&b);
+    test_read(&b);
     test_limits(&b);
     free(b.data);
     tn_context_destroy(&ctx);

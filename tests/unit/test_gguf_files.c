@@ -190,6 +190,51 @@ static void test_split_bad(bytes *b)
     EXPECT("m-00001-of-00003.gguf", TN_ERR_FORMAT, "string found, an integer expected");
 }
 
+// Each key of a split model with a value of each type, and numbers out of range, in the first and in the last
+// part. Integers of any type are taken.
+static void test_split_types(bytes *b)
+{
+    static const char *const keys[] = {"split.no", "split.count", "split.tensors.count"};
+    static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
+    int n_refused = 0, n_opened = 0;
+    for (int which = 0; which < 3; which += 2)
+        for (int k = 0; k < 3; k++)
+            for (uint32_t type = 0; type < TN_GGUF_TYPE_COUNT; type++)
+                for (int far = 0; far < 2; far++) {
+                    const part *p = &good_parts[which];
+                    const uint64_t values[] = {(uint64_t)p->no, (uint64_t)p->count, (uint64_t)p->n_tensors};
+                    bool integer = type <= TN_GGUF_I32 || type == TN_GGUF_U64 || type == TN_GGUF_I64;
+                    save_parts(b, good_parts);
+                    bytes_header(b, 3, (uint64_t)p->n, 4);
+                    bytes_kv_num(b, "general.alignment", TN_GGUF_U32, p->align, 4);
+                    for (int i = 0; i < 3; i++) {
+                        uint64_t value = far ? UINT64_MAX : values[i]; // -1, or the largest of its type
+                        if (i == k && type == TN_GGUF_ARRAY) {
+                            bytes_array(b, keys[i], TN_GGUF_U8, 0);
+                        } else if (i == k) {
+                            bytes_kv_num(b, keys[i], type, type == TN_GGUF_STRING ? 0 : value, sizes[type]);
+                        } else {
+                            bytes_kv_num(b, keys[i], TN_GGUF_U32, values[i], 4);
+                        }
+                    }
+                    for (int i = 0; i < p->n; i++) {
+                        char tensor[16];
+                        snprintf(tensor, sizeof tensor, "t%d", p->first + i);
+                        bytes_info(b, tensor, 1, (uint64_t[]){1}, 24, (uint64_t)i * p->align);
+                    }
+                    bytes_pad(b, p->align);
+                    bytes_num(b, 0, (size_t)p->n * p->align + 1);
+                    save(b, which ? "m-00003-of-00003.gguf" : "m-00001-of-00003.gguf");
+                    bool opens = integer && !far;
+                    EXPECT("m-00001-of-00003.gguf", opens ? TN_OK : TN_ERR_FORMAT,
+                           integer && k < 2 && which == 0 ? "split" : keys[k]);
+                    n_opened += opens;
+                    n_refused += !opens;
+                }
+    printf("keys of split models: %d malformed files are refused, %d next to them open\n", n_refused,
+           n_opened);
+}
+
 static void test_split_alloc(bytes *b)
 {
     save_parts(b, good_parts);
@@ -457,6 +502,7 @@ int main(int argc, char **argv)
     test_open(&b);
     test_split_good(&b);
     test_split_bad(&b);
+    test_split_types(&b);
     test_split_alloc(&b);
     test_round_trip(&b);
     test_layout(&b);

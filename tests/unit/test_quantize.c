@@ -144,6 +144,31 @@ static void test_mix(void)
     unlink(path_of("out.gguf"));
 }
 
+// Q4_K_M of a model with experts, whose layers are counted by their numbers: the first and last two of 16 and
+// every third one between get more bits; with exactly eight experts some tensors have other types.
+static void test_mix_of_experts(void)
+{
+    for (int64_t n_expert = 7; n_expert < 10; n_expert++) {
+        const tn_quant_mix_model model = {"llama", 16, 8, 8, n_expert, 16, true, false};
+        const int64_t rows[] = {4, 256, 256};
+        tn_quant_mix_state s = tn_quant_mix_begin(tn_quant_mix_find("Q4_K_M"), &model);
+        tn_dtype attn = n_expert == 8 ? TN_TYPE_Q5_K : TN_TYPE_Q4_K;
+        TEST_CHECK(tn_quant_mix_pick(&s, "blk.0.attn_output.weight", TN_TYPE_F32, 2, rows + 1) == attn);
+        attn = n_expert == 8 ? TN_TYPE_Q8_0 : TN_TYPE_Q4_K;
+        TEST_CHECK(tn_quant_mix_pick(&s, "blk.0.attn_k.weight", TN_TYPE_F32, 2, rows + 1) == attn);
+        for (int i = 15; i >= 0; i--)
+            for (int twice = 0; twice < 2; twice++) {
+                char name[64];
+                snprintf(name, sizeof name, "blk.%d.ffn_down%s.weight", i, twice ? "_exps" : "_shexp");
+                bool more = i < 2 || i >= 14 || (i - 2) % 3 == 2;
+                tn_dtype type = tn_quant_mix_pick(&s, name, TN_TYPE_F32, twice ? 3 : 2, rows + !twice);
+                if (!TEST_CHECK(type == (more ? TN_TYPE_Q6_K : TN_TYPE_Q4_K))) printf("    %s\n", name);
+            }
+    }
+    TEST_CHECK(tn_quant_mix_compare("blk.9.b", "blk.10.a") < 0);
+    TEST_CHECK(tn_quant_mix_compare("blk.x", "blk.0.a") < 0); // no layer
+}
+
 static bool same_bytes(const char *a, const char *b)
 {
     tn_file_map x = {0}, y = {0};
@@ -407,6 +432,7 @@ int main(int argc, char **argv)
     save_model("in.gguf", dense, N_DENSE, 0);
     test_all_types();
     test_mix();
+    test_mix_of_experts();
     test_threads();
     test_refused();
     test_bad_values();

@@ -88,6 +88,9 @@ static void test_random_refused(void)
     TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), (want))
     REFUSED(struct_size, 8, TN_ERR_ARG);
     REFUSED(arch, "llamb", TN_ERR_UNSUPPORTED);
+    char text[512];
+    tn_context_error(ctx, text, sizeof text);
+    TEST_CHECK(strstr(text, "\"llamb\"; random models can be: llama ") && strstr(text, " qwen3moe"));
     REFUSED(arch, NULL, TN_ERR_UNSUPPORTED);
     REFUSED(arch, "qwen3moe", TN_ERR_ARG);
     REFUSED(n_layers, 0, TN_ERR_ARG);

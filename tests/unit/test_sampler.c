@@ -3,6 +3,7 @@
 //
 // The sampling chain: draws against exact probabilities, penalties and bias to the last bit, extreme
 // logits, parameter ranges, failing allocations.
+#include "models/run/sampling/bans.h"
 #include "models/run/sampling/rng.h"
 #include "models/run/sampling/sampler.h"
 #include "tests/unit/chi_square.h"
@@ -524,6 +525,43 @@ static void test_ranges(void)
     TEST_CHECK_STATUS(tn_sampler_create(ctx, &c, 10, -1, &s), TN_ERR_ARG);
 }
 
+// Holds a token with these bytes; the number of the held token in which a banned text began, -1: none did.
+static int32_t push(tn_bans *b, int32_t token, const char *text)
+{
+    const tn_piece piece = {.struct_size = sizeof piece, .token = token};
+    int32_t at = -1;
+    return tn_bans_push(b, &piece, text, strlen(text), &at) ? at : -1;
+}
+
+static void test_bans(void)
+{
+    const char *const texts[] = {"abcd", "bx", "cc"};
+    tn_bans *b = NULL;
+    tn_piece piece = {.struct_size = sizeof piece};
+    if (!TEST_CHECK_STATUS(tn_bans_create(ctx, texts, 3, 8, 0, &b), TN_OK)) return;
+    tn_bans_begin(b, 77);
+    TEST_CHECK(tn_bans_held(b) == 0 && tn_bans_token(b, -1) == 77);
+    TEST_CHECK(push(b, 1, "xa") == -1 && tn_bans_free(b) == 0); // "a" may begin the first
+    TEST_CHECK(push(b, 2, "b") == -1 && tn_bans_free(b) == 0);
+    TEST_CHECK(push(b, 3, "x") == 1); // the second, which begins in the token of "b"
+    tn_bans_cut(b, 1);
+    TEST_CHECK(tn_bans_held(b) == 1 && push(b, 4, "bc") == -1 && tn_bans_free(b) == 0);
+    TEST_CHECK(push(b, 5, "zd") == -1 && tn_bans_free(b) == 3); // neither of them any more
+    for (int32_t i = 0; i < 3; i++) {
+        tn_bans_pop(b, &piece);
+        TEST_CHECK(piece.token == (i == 0 ? 1 : 3 + i) && tn_bans_held(b) == 2 - i);
+    }
+    TEST_CHECK(tn_bans_token(b, -1) == 5);
+    TEST_CHECK(push(b, 6, "ab") == -1 && push(b, 7, "c") == -1 && push(b, 8, "d") == 0); // the first
+    tn_bans_begin(b, -1);
+    TEST_CHECK(push(b, 9, "abc") == -1 && push(b, 10, "c") == 0); // the third, within the first
+    tn_bans_begin(b, -1);
+    for (int32_t i = 0; !tn_bans_full(b) && i < 4096; i++) TEST_CHECK(push(b, i, "a") == -1);
+    TEST_CHECK(tn_bans_full(b) && tn_bans_free(b) == 0); // each may be chosen anew
+    tn_bans_destroy(&b);
+    TEST_CHECK(b == NULL);
+}
+
 static void test_allocations(void)
 {
     const int32_t id = 1;
@@ -564,6 +602,7 @@ int main(void)
     test_logprob();
     test_extreme();
     test_ranges();
+    test_bans();
     test_allocations();
     tn_context_destroy(&ctx);
     TEST_CHECK(allocs.live == 0);

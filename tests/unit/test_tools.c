@@ -97,8 +97,9 @@ static const row rows[] = {
     {"lfm2", "<|tool_call_start|>add(a=[1, -.5, (True, None)], b={'k': {}, \"l\": 1_0,},)<|tool_call_end|>",
      "\n[add - {\"a\":[1,-0.5,[true,null]],\"b\":{\"k\":{},\"l\":10}}]"},
     {"lfm2",
-     "<|tool_call_start|>[add(note='''a\n''b''', c=\"\", d='\\x41\\u00e9\\ud83d\\ude00\\q\\101', e='é')]",
-     "\n[add - {\"note\":\"a\\n''b\",\"c\":\"\",\"d\":\"Aé😀\\\\qA\",\"e\":\"é\"}]"},
+     "<|tool_call_start|>[add(note='''a\n''b''', c=\"\", "
+     "d='\\x41\\u00e9\\ud83d\\ude00\\ud800\\udc00\\udbff\\udfff\\q\\101', e='é')]",
+     "\n[add - {\"note\":\"a\\n''b\",\"c\":\"\",\"d\":\"Aé😀𐀀􏿿\\\\qA\",\"e\":\"é\"}]"},
     {"lfm2", "<|tool_call_start|>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]<|tool_call_end|>",
      "\n[add - {\"a\": 1}]"},
     {"lfm2", "<|tool_call_start|>{\"name\": \"now\"}<|tool_call_end|>", "\n[now - {}]"},

@@ -217,6 +217,13 @@ TN_API TN_MUST_USE tn_status tn_plan_dump(const tn_plan *plan, int32_t format, c
 TN_API void tn_text_free(tn_context *ctx, char *text);
 
 // --- running ---------------------------------------------------------------------------------------
+// Integers that say where to read or write are checked on the host before anything is submitted: weights by
+// tn_runner_create, inputs by the next tn_runner_run after a write. TN_ERR_ARG names the element and its
+// bounds; nothing has run then, and the runner works again after valid integers were written. A negative slot
+// is none: nothing is stored, or a sequence starts anew. Of a block table only the blocks with keys that a
+// query sees are checked. ids and slots that the graph itself computes may be anything: outside of the table
+// zeros are read, and nothing is written. q_start, kv_len and block_table must not be computed, nor be states
+// (TN_ERR_UNSUPPORTED of tn_runner_create).
 
 typedef struct tn_binding {
     const char *name;
