@@ -5,7 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { DIGITS = 24 };               // of 64 bits, with a point
+enum {
+    DIGITS = 24, // of 64 bits, with a point
+    SHORT = 256, // bytes that are written at once
+};
 static const double INTEGRAL = 1e9; // below it, "%.9g" has all digits of whole numbers
 
 // It belongs to the process, as stdout does.
@@ -53,9 +56,25 @@ static void put_char(FILE *f, unsigned char c)
         fprintf(f, "\\u%04x", c);
 }
 
+// A short string without escapes, between two others: in one write, because each one locks the stream.
+static bool put_short(FILE *f, const char *before, const char *text, size_t n, const char *after)
+{
+    char line[SHORT];
+    size_t n_before = strlen(before), n_after = strlen(after);
+    if (n_before + n + n_after > sizeof line) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!is_plain((unsigned char)text[i])) return false;
+    memcpy(line, before, n_before);
+    memcpy(line + n_before, text, n);
+    memcpy(line + n_before + n, after, n_after);
+    fwrite(line, 1, n_before + n + n_after, f);
+    return true;
+}
+
 static void put_string(FILE *f, const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
+    if (put_short(f, "\"", text, n, "\"")) return;
     fputc('"', f);
     for (size_t i = 0; i < n;) {
         size_t len = 0;
@@ -75,11 +94,17 @@ static void put_string(FILE *f, const char *text, size_t n)
 
 static void begin(json *j, const char *key)
 {
-    if (j->filled[j->depth]) fputs(j->compact ? "," : ", ", j->f);
+    const char *gap = !j->filled[j->depth] ? "" : j->compact ? "," : ", ";
+    size_t n = key ? strlen(key) : 0;
     j->filled[j->depth] = true;
-    if (!key) return;
-    put_string(j->f, key, strlen(key));
-    fputs(j->compact ? ":" : ": ", j->f);
+    if (!key) {
+        fputs(gap, j->f);
+    } else if (!put_short(j->f, *gap ? j->compact ? ",\"" : ", \"" : "\"", key, n,
+                          j->compact ? "\":" : "\": ")) {
+        fputs(gap, j->f);
+        put_string(j->f, key, n);
+        fputs(j->compact ? ":" : ": ", j->f);
+    }
 }
 
 static void open_level(json *j, const char *key, char c)
