@@ -167,7 +167,7 @@ def check_bench_page(t):
 
 
 def check_memory(t):
-    kinds = ("weights", "cache", "activations", "scratch", "other")
+    kinds = ("weights", "cache", "activations", "scratch", "converted", "sampling", "other")
     for flags, of in (([], "session"), (["-np", 3], "engine")):
         r = t.run("inspect", t.model, "--memory", "--ctx", 256, *flags, "--json")
         t.ok(f"inspect --memory {flags}", r.code == 0, r.err)
@@ -177,11 +177,13 @@ def check_memory(t):
         for p, u in rows:
             shown = f"{p} {u}"
             t.ok(f"{of}: kinds add up", all(sum(m[k] for k in kinds) == m["total"] for m in (p, u)), shown)
-            t.ok(f"{of}: buffers are as predicted", all(p[k] == u[k] > 0 for k in kinds[:-1]), shown)
+            t.ok(f"{of}: buffers are as predicted", all(p[k] == u[k] > 0 for k in kinds[:4]), shown)
+            t.ok(f"{of}: what only devices with memory of their own have",
+                 all(p[k] == u[k] == 0 for k in kinds[4:6]), shown)
             t.ok(f"{of}: other", abs(p["other"] - u["other"]) < 0.1 * p["other"] + 65536, shown)
     r = t.run("inspect", t.model, "--memory", "--svg", t.temp("m.svg"))
     t.ok("inspect --memory as text",
-         r.code == 0 and all(k in r.text for k in kinds + ("predicted", "used")), r.err)
+         r.code == 0 and all(k in r.text for k in kinds[:4] + ("other", "predicted", "used")), r.err)
     with open(t.temp("m.svg"), encoding="utf-8") as f:
         svg = check_picture(t, "inspect --memory --svg", f.read())
     t.ok("memory: a stacked bar of each", len(list(svg.iter(SVG + "rect"))) >= 1 + 5 + 2 * 4, "")
