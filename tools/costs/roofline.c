@@ -172,8 +172,11 @@ void roof_describe(roofline *r)
     tn_device_info info = {.struct_size = sizeof info};
     tn_device_info_get(bench_device(s), &info);
     snprintf(r->device, sizeof r->device, "%s", info.description ? info.description : s->info.device);
-    snprintf(r->model, sizeof r->model, "%.80s: %s, %.2f B parameters, %s", s->name, s->info.arch,
-             (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, size, sizeof size));
+    // Of several types the name has it already.
+    bool typed = !s->type && opt_is_set(s->t.opt, OPT_TYPE);
+    snprintf(r->model, sizeof r->model, "%.80s%s%.16s: %s, %.2f B parameters, %s", s->name, typed ? " " : "",
+             typed ? opt_text(s->t.opt, OPT_TYPE) : "", s->info.arch, (double)s->info.n_params * 1e-9,
+             size_text(s->info.weight_size, size, sizeof size));
 }
 
 static int get_peaks(roofline *r)
