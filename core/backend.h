@@ -124,6 +124,8 @@ struct tn_backend {
     // Bytes at most in which `prepare` keeps weights of the program in another form, as long as their buffers
     // exist: for all programs with these weights together. NULL: none.
     size_t (*derived_size)(tn_device *device, const struct tn_program *program);
+    // Bytes in which it keeps the weights in [from, from + n) in another form now. NULL: none.
+    uint64_t (*derived_used)(tn_device *device, const void *from, size_t n);
     void (*executable_destroy)(tn_device *device, tn_executable *executable);
     // Name of the kernel that runs step i, for plans and profiles.
     const char *(*kernel_name)(const tn_device *device, const struct tn_step *step);

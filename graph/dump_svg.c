@@ -216,7 +216,8 @@ static void put_bounds(const tn_plan *p, const scale *s, tn_strbuf *out)
         bytes_text((double)p->arena_bound[d], size, sizeof size);
         snprintf(text, sizeof text, "%s: lower bound %s, reached at step %d", p->devices[d]->name, size, at);
         bool right = x > (LEFT + RIGHT) / 2.0;
-        put_label(out, &(spot){right ? x - 5 : x + 5, y - 5, "red", right ? "end" : "start"}, 90, text);
+        double start = TN_MAX(x + 5, LEFT + 60.0); // right of the name of the axis
+        put_label(out, &(spot){right ? x - 5 : start, y - 5, "red", right ? "end" : "start"}, 90, text);
     }
 }
 

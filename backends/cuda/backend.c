@@ -162,6 +162,7 @@ const tn_backend tn_backend_cuda = {
     .prepare = tn_cuda_prepare,
     .scratch_size = tn_cuda_scratch_size,
     .derived_size = tn_cuda_derived_size,
+    .derived_used = tn_cuda_derived_used,
     .executable_destroy = tn_cuda_executable_destroy,
     .kernel_name = tn_cuda_kernel_name,
     .launches = tn_cuda_launches,

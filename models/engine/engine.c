@@ -72,6 +72,36 @@ static tn_status make_arrays(tn_engine *e)
     return all && e->selecting && e->pieces && e->statuses && e->masked ? TN_OK : TN_ERR_MEMORY;
 }
 
+// Where a new plan costs more than some rows: on devices that capture their steps.
+static bool fills_steps_up(const tn_model *model)
+{
+    return model->device && !model->device->host_memory;
+}
+
+// The session of an engine. The sequence that fills steps up needs a place besides all others.
+static tn_status read_session(const tn_model *model, const tn_engine_config *cfg, tn_session_config *session,
+                              int32_t *n_seq)
+{
+    tn_session_config_default(session);
+    session->n_seq = DEFAULT_SEQUENCES;
+    tn_status status = TN_STRUCT_READ(model->ctx, tn_session_config, cfg->session, session);
+    *n_seq = session->n_seq;
+    if (fills_steps_up(model) && session->n_seq > 0 && session->n_seq < MAX_SEQUENCES) session->n_seq++;
+    return status;
+}
+
+tn_status tn_engine_predict(tn_model *model, const tn_engine_config *cfg, tn_session_memory *out)
+{
+    TN_NEED(NULL, model);
+    TN_NEED(tn_model_context(model), out);
+    tn_engine_config read;
+    tn_session_config session;
+    int32_t n_seq;
+    tn_status status = read_config(model->ctx, cfg, &read);
+    if (status == TN_OK) status = read_session(model, &read, &session, &n_seq);
+    return status == TN_OK ? tn_session_predict(model, &session, out) : status;
+}
+
 tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out)
 {
     TN_NEED(NULL, model);
@@ -87,16 +117,10 @@ tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engi
     atomic_init(&e->bell, 0);
     e->signal = (tn_os_signal){-1, -1};
     tn_session_config session;
-    tn_session_config_default(&session);
-    session.n_seq = DEFAULT_SEQUENCES;
+    bool pads = fills_steps_up(model);
     tn_status status = read_config(ctx, cfg, &e->cfg);
-    if (status == TN_OK) status = TN_STRUCT_READ(ctx, tn_session_config, e->cfg.session, &session);
+    if (status == TN_OK) status = read_session(model, &e->cfg, &session, &e->n_seq);
     e->cfg.session = NULL;
-    e->n_seq = session.n_seq;
-    // Where a new plan costs more than some rows: on devices that capture their steps. The sequence that
-    // fills steps up needs a place besides all others.
-    bool pads = model->device && !model->device->host_memory;
-    if (pads && session.n_seq > 0 && session.n_seq < MAX_SEQUENCES) session.n_seq++;
     if (status == TN_OK) status = tn_session_create(model, &session, &e->session);
     if (status == TN_OK && tn_session_result(e->session) != TN_RESULT_LOGITS)
         status = tn_fail(ctx, TN_ERR_UNSUPPORTED, "engine: the model or session gives no logits");

@@ -13,21 +13,38 @@ static size_t size_of(const tn_session *s, const tn_buffer *made, const size_t *
     return s->dry ? planned[d] : made[d].size;
 }
 
-static uint64_t device_weights(const tn_session *s, int32_t d)
+// Weights that the device keeps in another form.
+static uint64_t converted_weights(const tn_session *s, const tn_device *device, int32_t d)
 {
     const tn_model *m = s->model;
-    if (s->dry) return m->device_size + s->derived_size[d];
-    uint64_t size = 0; // what executables keep in another form is theirs, and not known here
+    uint64_t size = 0;
+    if (s->dry) return s->derived_size[d];
+    if (!device->backend->derived_used) return 0;
+    for (int32_t i = 0; i < m->n_uploaded; i++)
+        if (m->uploaded[i].device == device)
+            size += device->backend->derived_used(m->uploaded[i].device, m->uploaded[i].data,
+                                                  m->uploaded[i].size);
+    return size;
+}
+
+static uint64_t device_weights(const tn_session *s)
+{
+    const tn_model *m = s->model;
+    uint64_t size = 0;
+    if (s->dry) return m->device_size;
     for (int32_t i = 0; i < m->n_uploaded; i++) size += m->uploaded[i].size;
     return size;
 }
 
-static void add_sampling(const tn_session *s, tn_device_memory *row)
+static void add_sampling(const tn_session *s, tn_device_memory *row, tn_device_memory_parts *parts)
 {
     uint64_t *const kinds[TN_SAMPLE_BUFFERS] = {&row->arena, &row->scratch, &row->other};
+    uint64_t *const of[TN_SAMPLE_BUFFERS] = {&parts->sampling_arena, &parts->sampling_scratch,
+                                             &parts->sampling_other};
     for (int32_t i = 0; i < TN_SAMPLE_BUFFERS; i++) {
         const tn_buffer *made = s->sampling.buffers;
-        *kinds[i] += s->dry ? s->sampling.sizes[i] : made ? made[i * s->sampling.n_devices].size : 0;
+        *of[i] = s->dry ? s->sampling.sizes[i] : made ? made[i * s->sampling.n_devices].size : 0;
+        *kinds[i] += *of[i];
     }
 }
 
@@ -41,11 +58,13 @@ static void predict_device(const tn_session *s, int32_t d, tn_session_memory *ou
                               .scratch = size_of(s, s->scratch, s->scratch_size, d),
                               .other = size_of(s, s->inputs, s->input_size, d)};
     if (d < TN_CACHE_DEVICES) row->cache = size_of(s, s->cache.buffers, s->cache.sizes, d);
-    if (d == 0) add_sampling(s, row);
+    tn_device_memory_parts *parts = &out->parts[out->n_devices];
+    if (d == 0) add_sampling(s, row, parts);
+    parts->converted = converted_weights(s, device, d);
     for (int32_t i = 0; i < s->n_adapters; i++)
         row->weights += device->host_memory ? s->adapters[i]->host_size : s->adapters[i]->device_size;
-    row->weights += device->host_memory ? tn_weights_host_size(m) + (s->dry ? s->derived_size[d] : 0)
-                                        : device_weights(s, d);
+    row->weights += device->host_memory ? tn_weights_host_size(m) : device_weights(s);
+    row->weights += parts->converted;
     out->cache += row->cache;
     out->arena += row->arena;
     out->scratch += row->scratch;

@@ -550,11 +550,18 @@ class tn_device_memory(ctypes.Structure):
     ]
 
 
+class tn_device_memory_parts(ctypes.Structure):
+    _fields_ = [
+        ("converted", c_uint64), ("sampling_arena", c_uint64), ("sampling_scratch", c_uint64),
+        ("sampling_other", c_uint64),
+    ]
+
+
 class tn_session_memory(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("cache", c_uint64), ("arena", c_uint64), ("scratch", c_uint64),
         ("other", c_uint64), ("total", c_uint64), ("n_devices", c_int32), ("reserved", c_int32),
-        ("devices", tn_device_memory * 8),
+        ("devices", tn_device_memory * 8), ("parts", tn_device_memory_parts * 8),
     ]
 
 
@@ -907,6 +914,7 @@ FUNCTIONS: Dict[str, Any] = {
     "tn_embedder_cancel": (None, [c_void_p, c_int32]),
     "tn_model_class_label": (c_char_p, [c_void_p, c_int32]),
     "tn_engine_config_init": (None, [POINTER(tn_engine_config), c_size_t]),
+    "tn_engine_predict": (c_int32, [c_void_p, POINTER(tn_engine_config), POINTER(tn_session_memory)]),
     "tn_engine_create": (c_int32, [c_void_p, POINTER(tn_engine_config), POINTER(c_void_p)]),
     "tn_engine_destroy": (None, [POINTER(c_void_p)]),
     "tn_request_config_init": (None, [POINTER(tn_request_config), c_size_t]),

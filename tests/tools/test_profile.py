@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from cli import Gguf, arguments
 from serve import Server
@@ -189,12 +190,32 @@ def check_serve(t):
                                       if x.startswith("load")), sorted(trace.tracks))
 
 
+def check_serve_together(t):
+    """Requests of 8 threads at once, and an end by a signal while nothing is asked."""
+    path, n, each = t.temp("trace6.json"), 8, 12
+    s = Server(t, "-np", str(n), "--profile", path)
+    with ThreadPoolExecutor(n) as pool:
+        answers = list(pool.map(lambda i: s.chat(max_tokens=each, ignore_eos=True, messages=[
+            {"role": "user", "content": f"Count to {i}."}]), range(n)))
+    code = s.end()
+    t.ok("serve together: all are answered", [a[0] for a in answers] == [200] * n and code == 0,
+         (code, s.err))
+    trace = Trace(t, "serve together", path)
+    # The first token of each comes from the logits of its prompt; a pass may have both.
+    texts = sum(e["args"]["texts"] for e in trace.on("tokens") + trace.on("prompt"))
+    t.ok("serve together: passes of all texts", texts >= n * each, texts)
+    t.ok("serve together: passes of several texts", any(e["args"]["texts"] > 1 for e in trace.on("tokens")),
+         trace.names("tokens"))
+    t.ok("serve together: counters", trace.counters == COUNTERS, trace.counters)
+
+
 def main():
     t, _, _ = arguments()
     check_run(t)
     check_commands(t)
     check_batch(t)
     check_serve(t)
+    check_serve_together(t)
     return t.done()
 
 

@@ -63,12 +63,14 @@ def check_numbers(t):
     text = "".join(open(path, encoding="utf-8").read() for path in kept)
     t.ok("peaks are kept", len(kept) == 1 and d["peaks"]["date"] in text, kept)
     for p in d["phases"]:
-        total = p["steps_seconds"] + p["around_seconds"] + p["other_seconds"]
+        total = sum(p[k + "_seconds"] for k in ("steps", "around", "delays", "untimed"))
         t.ok(f"{p['phase']}: the rows add up", abs(total - p["seconds"]) < 1e-6, p)
         seen = sum(s["seconds"] for s in p["steps"])
         t.ok(f"{p['phase']}: steps", abs(seen - p["steps_seconds"]) < 1e-6 and seen > 0, seen)
-        t.ok(f"{p['phase']}: what is no step has a name",
-             p["around_seconds"] >= 0 and len(p["other"]) > 10, p)
+        # Whatever delays a pass: its steps do not overlap and lie within it.
+        f = p["fastest"]
+        t.ok(f"{p['phase']}: steps lie within their pass", 0 < f["steps_seconds"] < f["timed_seconds"]
+             and f["seconds"] <= p["seconds"] and p["around_seconds"] > 0, p)
         t.ok(f"{p['phase']}: levers", len(p["levers"]) == 3 and all(x.endswith(".") for x in p["levers"]),
              p["levers"])
     # every weight of the model is read once in a step, but of the embedding table the row of the token, and
@@ -105,7 +107,7 @@ def check_forms(t):
          and "http" not in page.replace("http://www.w3.org/2000/svg", ""), page[:200])
     for phase in ("prefill", "decode"):
         rests = [r for r in rows[1:] if r[0] == phase and not r[3]]
-        t.ok(f"roofline --csv: {phase}: two rows are no steps", len(rests) == 2
+        t.ok(f"roofline --csv: {phase}: three rows are no steps", len(rests) == 3
              and all(len(r[4]) > 10 and float(r[8]) == float(r[8]) for r in rests), rests)
     for bad, what in ((["--json", "--csv"], "exclude"), (["-c", 16], "do not fit")):
         r = t.run(*flags, *bad)
@@ -165,7 +167,7 @@ def check_bench_page(t):
 
 
 def check_memory(t):
-    kinds = ("weights", "cache", "activations", "scratch", "other")
+    kinds = ("weights", "cache", "activations", "scratch", "converted", "sampling", "other")
     for flags, of in (([], "session"), (["-np", 3], "engine")):
         r = t.run("inspect", t.model, "--memory", "--ctx", 256, *flags, "--json")
         t.ok(f"inspect --memory {flags}", r.code == 0, r.err)
@@ -175,11 +177,13 @@ def check_memory(t):
         for p, u in rows:
             shown = f"{p} {u}"
             t.ok(f"{of}: kinds add up", all(sum(m[k] for k in kinds) == m["total"] for m in (p, u)), shown)
-            t.ok(f"{of}: buffers are as predicted", all(p[k] == u[k] > 0 for k in kinds[:-1]), shown)
+            t.ok(f"{of}: buffers are as predicted", all(p[k] == u[k] > 0 for k in kinds[:4]), shown)
+            t.ok(f"{of}: what only devices with memory of their own have",
+                 all(p[k] == u[k] == 0 for k in kinds[4:6]), shown)
             t.ok(f"{of}: other", abs(p["other"] - u["other"]) < 0.1 * p["other"] + 65536, shown)
     r = t.run("inspect", t.model, "--memory", "--svg", t.temp("m.svg"))
     t.ok("inspect --memory as text",
-         r.code == 0 and all(k in r.text for k in kinds + ("predicted", "used")), r.err)
+         r.code == 0 and all(k in r.text for k in kinds[:4] + ("other", "predicted", "used")), r.err)
     with open(t.temp("m.svg"), encoding="utf-8") as f:
         svg = check_picture(t, "inspect --memory --svg", f.read())
     t.ok("memory: a stacked bar of each", len(list(svg.iter(SVG + "rect"))) >= 1 + 5 + 2 * 4, "")

@@ -130,6 +130,8 @@ static void test_rope(void)
     source(&one, view(TN_TYPE_F32, 1, 3, 32, 128)), source(&one, mat(TN_TYPE_I32, 1, 3));
     one.dst[0] = one.src[0];
     TEST_CHECK(tn_step_cost(&one, NULL).ops == 3 * 3 * 32 * 128);
+    one.op = TN_OP_norm_rope; // with the four operations of a norm
+    TEST_CHECK(tn_step_cost(&one, NULL).ops == (3 + 4) * 3 * 32 * 128);
 }
 
 static void test_softmax(void)
@@ -146,6 +148,10 @@ static void test_softmax(void)
     a.dst[0] = mat(TN_TYPE_I32, 1, 2);
     tn_cost c = tn_step_cost(&a, NULL);
     TEST_CHECK(tn_cost_bytes(&c) == 100 * F32 + 2 * I32 && c.ops == 100);
+    a.op = TN_OP_argmax_logprob, a.n_dst = 2; // and exp and the sum of all
+    a.dst[1] = mat(TN_TYPE_F32, 1, 2);
+    c = tn_step_cost(&a, NULL);
+    TEST_CHECK(tn_cost_bytes(&c) == 100 * F32 + 2 * I32 + 2 * F32 && c.ops == 3 * 100);
 }
 
 // 2 sequences, 4 tokens, 8 heads over 2 of keys, 64 wide; the cache is F16.

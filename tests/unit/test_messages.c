@@ -127,6 +127,8 @@ static void test_null_objects_of_models(void)
     uint64_t id;
     double ns;
     REFUSED("model", tn_engine_create(NULL, NULL, &engine));
+    REFUSED("model",
+            tn_engine_predict(NULL, NULL, &(tn_session_memory){.struct_size = sizeof(tn_session_memory)}));
     REFUSED("e is", tn_engine_submit(NULL, NULL, &id));
     REFUSED("e is", tn_engine_step(NULL, &events, &n));
     REFUSED("e is", tn_engine_take(NULL, &events, &n));
@@ -222,6 +224,7 @@ static void test_null_arguments_of_models(void)
     REFUSED("no known shape", tn_model_shape_get(ctx, NULL, NULL));
     REFUSED("shape", tn_model_create_random(ctx, NULL, NULL, &(tn_model *){NULL}));
     REFUSED("tn_session_memory", tn_session_predict(model, NULL, NULL));
+    REFUSED("tn_session_memory", tn_engine_predict(model, NULL, NULL));
     REFUSED("out", tn_session_create(model, NULL, NULL));
     REFUSED("tn_feed", tn_session_eval(session, NULL, 1));
     REFUSED("no tokens",

@@ -401,7 +401,7 @@ static const row rows[] = {
     {SIZES(tn_engine_stats, n_timed), HEAD, TN_OK, NULL, NULL, NULL, get_engine_stats},
     {SIZES(tn_file_tensor, reserved), HEAD, TN_OK, NULL, NULL, NULL, get_file_tensor},
     {SIZES(tn_model_info, placed_size), HEAD, TN_OK, NULL, NULL, NULL, get_model_info},
-    {SIZES(tn_session_memory, devices), HEAD, TN_OK, NULL, NULL, NULL, get_session_memory},
+    {SIZES(tn_session_memory, parts), HEAD, TN_OK, NULL, NULL, NULL, get_session_memory},
     {SIZES(tn_step_time, ns), HEAD, TN_OK, NULL, NULL, NULL, get_step_time},
     {SIZES(tn_piece, reserved), HEAD, TN_OK, NULL, NULL, NULL, get_piece},
     {SIZES(tn_generation_stats, n_dropped), HEAD, TN_OK, NULL, NULL, NULL, get_generation_stats},
@@ -417,8 +417,8 @@ static const struct {
     size_t size, expected;
 } fixed[] = {
 #define FIXED(type, expected) {#type, sizeof(type), (expected)}
-    FIXED(tn_allocator, 24), FIXED(tn_executor, 16), FIXED(tn_device_memory, 56), FIXED(tn_logprob, 8),
-    FIXED(tn_text_ids, 16), FIXED(tn_binding, 24), FIXED(tn_attention_args, 64),
+    FIXED(tn_allocator, 24), FIXED(tn_executor, 16), FIXED(tn_device_memory, 56),
+    FIXED(tn_device_memory_parts, 32), FIXED(tn_logprob, 8), FIXED(tn_text_ids, 16), FIXED(tn_binding, 24), FIXED(tn_attention_args, 64),
     FIXED(tn_short_conv_args, 40), FIXED(tn_delta_rule_args, 64),
 };
 // clang-format on

@@ -11,8 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { WEIGHTS, CACHE, ARENA, SCRATCH, OTHER, KINDS };
-static const char *const kind_names[KINDS] = {"weights", "cache", "activations", "scratch", "other"};
+enum { WEIGHTS, CONVERTED, CACHE, ARENA, SCRATCH, SAMPLING, OTHER, KINDS };
+static const char *const kind_names[KINDS] = {"weights", "converted", "cache", "activations",
+                                              "scratch", "sampling",  "other"};
 
 typedef struct memory_view {
     const char *path;
@@ -25,16 +26,25 @@ typedef struct memory_view {
     uint64_t counted; // by the context while the session was made
 } memory_view;
 
-static uint64_t kind_of(const tn_device_memory *d, int kind)
+// Bytes of a kind on device i.
+static uint64_t kind_of(const tn_session_memory *m, int32_t i, int kind)
 {
-    const uint64_t kinds[KINDS] = {d->weights, d->cache, d->arena, d->scratch, d->other};
+    const tn_device_memory *d = &m->devices[i];
+    const tn_device_memory_parts *p = &m->parts[i];
+    const uint64_t kinds[KINDS] = {d->weights - p->converted,
+                                   p->converted,
+                                   d->cache,
+                                   d->arena - p->sampling_arena,
+                                   d->scratch - p->sampling_scratch,
+                                   p->sampling_arena + p->sampling_scratch + p->sampling_other,
+                                   d->other - p->sampling_other};
     return kinds[kind];
 }
 
-static uint64_t total_of(const tn_device_memory *d)
+static uint64_t total_of(const tn_session_memory *m, int32_t i)
 {
     uint64_t sum = 0;
-    for (int k = 0; k < KINDS; k++) sum += kind_of(d, k);
+    for (int k = 0; k < KINDS; k++) sum += kind_of(m, i, k);
     return sum;
 }
 
@@ -81,7 +91,8 @@ static int measure(memory_view *v)
     tool_session_config(v->t, &v->cfg);
     int code = v->engine ? tool_engine_config(v->t, &v->info, &v->cfg, &engine) : 0;
     if (code) return code;
-    tn_status status = tn_session_predict(v->model, &v->cfg, &v->predicted);
+    tn_status status = v->engine ? tn_engine_predict(v->model, &engine, &v->predicted)
+                                 : tn_session_predict(v->model, &v->cfg, &v->predicted);
     if (status == TN_OK) status = v->engine ? measure_engine(v, &engine) : measure_session(v);
     if (status != TN_OK) return tool_fail(v->t, status, "%s", v->path);
     if (v->used.n_devices != v->predicted.n_devices)
@@ -107,17 +118,20 @@ static void print_text(const memory_view *v)
            v->engine ? "an engine" : "a session", v->cfg.n_seq, v->cfg.n_seq == 1 ? "" : "s", v->cfg.n_ctx);
     printf("%-12s %-12s %12s %12s %9s\n", "device", "kind", "predicted", "used", "share");
     for (int32_t i = 0; i < v->predicted.n_devices; i++) {
-        const tn_device_memory *p = &v->predicted.devices[i], *u = &v->used.devices[i];
-        for (int k = 0; k < KINDS; k++) print_row(p->device, kind_names[k], kind_of(p, k), kind_of(u, k));
-        print_row(p->device, "all", total_of(p), total_of(u));
+        const tn_session_memory *p = &v->predicted, *u = &v->used;
+        const char *device = p->devices[i].device;
+        for (int k = 0; k < KINDS; k++)
+            if (kind_of(p, i, k) > 0 || kind_of(u, i, k) > 0)
+                print_row(device, kind_names[k], kind_of(p, i, k), kind_of(u, i, k));
+        print_row(device, "all", total_of(p, i), total_of(u, i));
     }
 }
 
-static void put_memory(json *j, const char *key, const tn_device_memory *d)
+static void put_memory(json *j, const char *key, const tn_session_memory *m, int32_t i)
 {
     json_object(j, key);
-    for (int k = 0; k < KINDS; k++) json_size(j, kind_names[k], kind_of(d, k));
-    json_size(j, "total", total_of(d));
+    for (int k = 0; k < KINDS; k++) json_size(j, kind_names[k], kind_of(m, i, k));
+    json_size(j, "total", total_of(m, i));
     json_end_object(j);
 }
 
@@ -135,8 +149,8 @@ static void print_json(const memory_view *v)
     for (int32_t i = 0; i < v->predicted.n_devices; i++) {
         json_object(&j, NULL);
         json_text(&j, "device", v->predicted.devices[i].device);
-        put_memory(&j, "predicted", &v->predicted.devices[i]);
-        put_memory(&j, "used", &v->used.devices[i]);
+        put_memory(&j, "predicted", &v->predicted, i);
+        put_memory(&j, "used", &v->used, i);
         json_end_object(&j);
     }
     json_end_array(&j);
@@ -145,7 +159,7 @@ static void print_json(const memory_view *v)
 
 // --- picture ---------------------------------------------------------------------------------------------
 
-enum { WIDTH = 1000, LEFT = 150, RIGHT = 960, TOP = 96, BAR = 28, GAP = 8, GROUP = 22 };
+enum { WIDTH = 1000, LEFT = 150, RIGHT = 960, TOP = 96, BAR = 28, GAP = 8, GROUP = 22, LEGEND = 118 };
 
 typedef struct bars {
     double most, scale; // bytes at the right edge; of one KiB, MiB or what the axis counts
@@ -157,37 +171,44 @@ static bars find_scale(const memory_view *v)
     static const char *const scales[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     bars b = {.most = 1, .scale = 1, .scale_name = scales[0]};
     for (int32_t i = 0; i < v->predicted.n_devices; i++)
-        b.most = fmax(b.most, (double)(total_of(&v->predicted.devices[i]) > total_of(&v->used.devices[i])
-                                           ? total_of(&v->predicted.devices[i])
-                                           : total_of(&v->used.devices[i])));
+        b.most = fmax(b.most, fmax((double)total_of(&v->predicted, i), (double)total_of(&v->used, i)));
     for (int i = 1; i < 5 && b.most >= 2 * 1024 * b.scale; i++) b.scale *= 1024, b.scale_name = scales[i];
     b.most *= 1.02;
     return b;
 }
 
-static void draw_bar(const bars *b, const tn_device_memory *d, double y, FILE *f)
+static void draw_bar(const bars *b, const tn_session_memory *m, int32_t i, double y, FILE *f)
 {
     double x = LEFT;
     for (int k = 0; k < KINDS; k++) {
-        double bytes = (double)kind_of(d, k), w = bytes / b->most * (RIGHT - LEFT);
+        double bytes = (double)kind_of(m, i, k), w = bytes / b->most * (RIGHT - LEFT);
         char size[32];
         if (bytes == 0) continue;
         fprintf(f,
                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"c%d\" "
                 "fill-opacity=\"0.8\"><title>%s: %s</title></rect>\n",
-                x, y, w, BAR, k, kind_names[k], size_text(kind_of(d, k), size, sizeof size));
+                x, y, w, BAR, k, kind_names[k], size_text(kind_of(m, i, k), size, sizeof size));
         x += w;
     }
 }
 
-static void draw_legend(FILE *f)
+static bool has_kind(const memory_view *v, int kind)
 {
+    for (int32_t i = 0; i < v->predicted.n_devices; i++)
+        if (kind_of(&v->predicted, i, kind) > 0 || kind_of(&v->used, i, kind) > 0) return true;
+    return false;
+}
+
+static void draw_legend(const memory_view *v, FILE *f)
+{
+    double x = LEFT;
     for (int k = 0; k < KINDS; k++) {
-        double x = LEFT + 150.0 * k;
+        if (!has_kind(v, k)) continue;
         fprintf(f,
                 "<rect x=\"%.1f\" y=\"60\" width=\"14\" height=\"14\" class=\"c%d\" fill-opacity=\"0.8\"/>\n",
                 x, k);
         svg_text(f, x + 20, 72, "start", "fg", "%s", kind_names[k]);
+        x += LEGEND;
     }
 }
 
@@ -207,7 +228,7 @@ static void draw(const memory_view *v, FILE *f)
     svg_text(f, 16, 28, "start", "fg b h", "%s: %s of %d sequence%s, context of %d tokens",
              shown(v->path, name, 80), v->engine ? "an engine" : "a session", v->cfg.n_seq,
              v->cfg.n_seq == 1 ? "" : "s", v->cfg.n_ctx);
-    draw_legend(f);
+    draw_legend(v, f);
     for (double t = 0; t * b.scale <= b.most; t += tick) {
         double x = LEFT + t * b.scale / b.most * (RIGHT - LEFT);
         svg_line(f, x, TOP - 8, x, bottom, "grid");
@@ -215,14 +236,14 @@ static void draw(const memory_view *v, FILE *f)
     }
     svg_text(f, (LEFT + RIGHT) / 2.0, bottom + 42, "middle", "fg", "%s", b.scale_name);
     for (int i = 0; i < n; i++) {
-        const tn_device_memory *both[2] = {&v->predicted.devices[i], &v->used.devices[i]};
+        const tn_session_memory *both[2] = {&v->predicted, &v->used};
         double y = TOP + i * (2 * (BAR + GAP) + GROUP);
-        svg_text(f, 16, y + 6, "start", "fg b", "%.8s", both[0]->device);
+        svg_text(f, 16, y + 6, "start", "fg b", "%.8s", v->predicted.devices[i].device);
         for (int k = 0; k < 2; k++, y += BAR + GAP) {
-            draw_bar(&b, both[k], y, f);
+            draw_bar(&b, both[k], i, y, f);
             svg_text(f, LEFT - 8, y + 12, "end", "fg", "%s", k == 0 ? "predicted" : "used");
             svg_text(f, LEFT - 8, y + 26, "end", "dim", "%s",
-                     size_text(total_of(both[k]), size, sizeof size));
+                     size_text(total_of(both[k], i), size, sizeof size));
         }
     }
     svg_line(f, LEFT, TOP - 8, LEFT, bottom, "sfg");

@@ -12,10 +12,11 @@
 #include <string.h>
 
 enum {
-    FIRST = 2,      // passes that are timed in any case, of prompts and of single tokens
-    PART = 64,      // after that they are one part of so many of the time
-    MOST = 1 << 18, // spans, passes and samples of a thread
-    SAMPLE = 10,    // ms between samples of the counters at least
+    FIRST = 2,        // passes that are timed in any case, of prompts and of single tokens
+    PART = 64,        // after that they are one part of so many of the time
+    MOST = 1 << 18,   // spans, passes and samples of a thread
+    SAMPLE = 10,      // ms between samples of the counters at least
+    BUFFER = 1 << 18, // bytes of the file that are written at once
 };
 
 // The thread's own record. A trace is known by its beginning, because another one may get its memory.
@@ -227,6 +228,7 @@ int tool_profile(const tool *t)
     out_file out;
     int code = out_file_open(&out, path);
     if (code) return code;
+    setvbuf(out.f, NULL, _IOFBF, BUFFER);
     trace_write(t->trace, out.f);
     return out_file_commit(&out);
 }

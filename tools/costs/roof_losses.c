@@ -118,13 +118,16 @@ void roof_lever(const roofline *r, const roof_phase *p, const roof_row *row, cha
 
 double roof_rest(const roof_phase *p, int row)
 {
-    return row == 0 ? p->around : p->wall - p->steps - p->around;
+    return row == ROOF_AROUND   ? p->around
+           : row == ROOF_DELAYS ? p->timed - p->steps - p->around
+                                : p->wall - p->timed;
 }
 
 const char *roof_rest_name(const roof_phase *p, int row)
 {
-    if (row == 0) return "around the steps: inputs, submission, waiting, results";
-    return roof_rest(p, row) >= 0 ? "in other passes: delays that no step has in most of them"
+    if (row == ROOF_AROUND) return "around the steps: inputs, submission, waiting, results";
+    if (row == ROOF_DELAYS) return "delays that no step has in most passes";
+    return roof_rest(p, row) >= 0 ? "more where steps are not timed"
                                   : "saved where steps need not be timed: they overlap, or start as one";
 }
 

@@ -339,9 +339,10 @@ static void draw_legend(const picture *p)
         }
         for (int i = 0; i < ROOF_RESTS; i++) {
             double rest = roof_rest(phase, i);
-            const char *name = i == 0      ? "around the steps"
-                               : rest >= 0 ? "in other passes"
-                                           : "saved if not timed";
+            const char *name = i == ROOF_AROUND   ? "around the steps"
+                               : i == ROOF_DELAYS ? "delays"
+                               : rest >= 0        ? "more if untimed"
+                                                  : "saved if untimed";
             svg_text(p->f, LEGEND + 42, y += 18, "start", "fg", "%s", name);
             svg_text(p->f, LEGEND + 200, y, "end", "fg", "%.1f %%",
                      phase->wall > 0 ? 100 * rest / phase->wall : 0);

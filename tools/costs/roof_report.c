@@ -190,9 +190,14 @@ static void json_phase(json *j, const roofline *r, const roof_phase *p)
     json_int(j, "depth", p->depth);
     json_number(j, "seconds", p->wall);
     json_number(j, "steps_seconds", p->steps);
-    json_number(j, "around_seconds", roof_rest(p, 0));
-    json_number(j, "other_seconds", roof_rest(p, 1));
-    json_text(j, "other", roof_rest_name(p, 1));
+    json_number(j, "around_seconds", roof_rest(p, ROOF_AROUND));
+    json_number(j, "delays_seconds", roof_rest(p, ROOF_DELAYS));
+    json_number(j, "untimed_seconds", roof_rest(p, ROOF_UNTIMED));
+    json_object(j, "fastest");
+    json_number(j, "seconds", p->fastest.wall);
+    json_number(j, "timed_seconds", p->fastest.timed);
+    json_number(j, "steps_seconds", p->fastest.steps);
+    json_end_object(j);
     json_number(j, "limit_seconds", p->limit);
     json_array(j, "steps");
     for (int32_t i = 0; i < p->n_rows; i++) {

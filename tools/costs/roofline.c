@@ -111,16 +111,35 @@ static tn_status fill_cache(bench_state *s, const roof_phase *p)
     return status;
 }
 
+// Seconds of each repetition: of the pass that is not timed, of the one that is, and in it around its steps.
+typedef struct pass_times {
+    double *wall, *timed, *around;
+} pass_times;
+
+static void sum_up(roof_phase *p, const pass_times *t, int32_t n_reps)
+{
+    p->fastest = (roof_fastest){t->wall[0], t->timed[0], t->timed[0] - t->around[0]};
+    for (int32_t i = 1; i < n_reps; i++) {
+        if (t->wall[i] < p->fastest.wall) p->fastest.wall = t->wall[i];
+        if (t->timed[i] >= p->fastest.timed) continue;
+        p->fastest.timed = t->timed[i];
+        p->fastest.steps = t->timed[i] - t->around[i];
+    }
+    p->wall = median(t->wall, n_reps);
+    p->timed = median(t->timed, n_reps);
+    p->around = median(t->around, n_reps);
+}
+
 static tn_status measure(roofline *r, roof_phase *p)
 {
     bench_state *s = r->bench;
     int32_t n_reps = (int32_t)opt_int(s->t.opt, OPT_REPS), n_steps = 0;
-    double *walls = calloc(2 * (size_t)n_reps, sizeof *walls), *around = walls + n_reps, *samples = NULL,
-           seconds;
-    tn_status status = walls ? fill_cache(s, p) : TN_ERR_MEMORY;
+    double *times = calloc(3 * (size_t)n_reps, sizeof *times), *samples = NULL, seconds;
+    pass_times t = {times, times + n_reps, times + 2 * (size_t)n_reps};
+    tn_status status = times ? fill_cache(s, p) : TN_ERR_MEMORY;
     for (int32_t i = -1; i < n_reps && status == TN_OK; i++) { // -1: warms up
         tn_session_profile(s->session, 0);
-        status = run_pass(r, p, i < 0 ? &seconds : &walls[i]);
+        status = run_pass(r, p, i < 0 ? &seconds : &t.wall[i]);
         tn_session_profile(s->session, 1);
         if (status == TN_OK) status = run_pass(r, p, &seconds);
         if (status == TN_OK && i < 0) {
@@ -130,17 +149,17 @@ static tn_status measure(roofline *r, roof_phase *p)
             if (!samples || !p->rows) status = TN_ERR_MEMORY;
         } else if (status == TN_OK) {
             read_steps(s->session, samples, n_reps, i);
-            around[i] = seconds;
+            t.timed[i] = t.around[i] = seconds;
             for (int32_t k = 0; k < n_steps; k++)
-                around[i] -= samples[(size_t)k * (size_t)n_reps + (size_t)i];
+                t.around[i] -= samples[(size_t)k * (size_t)n_reps + (size_t)i];
         }
     }
     const tn_plan *plan = tn_session_plan_get(s->session);
     if (status == TN_OK && plan) make_rows(r, p, plan, samples, n_reps);
-    if (status == TN_OK) p->wall = median(walls, n_reps), p->around = median(around, n_reps);
+    if (status == TN_OK) sum_up(p, &t, n_reps);
     tn_session_profile(s->session, 0);
-    free(walls);
     free(samples);
+    free(times);
     return status;
 }
 
@@ -153,8 +172,11 @@ void roof_describe(roofline *r)
     tn_device_info info = {.struct_size = sizeof info};
     tn_device_info_get(bench_device(s), &info);
     snprintf(r->device, sizeof r->device, "%s", info.description ? info.description : s->info.device);
-    snprintf(r->model, sizeof r->model, "%.80s: %s, %.2f B parameters, %s", s->name, s->info.arch,
-             (double)s->info.n_params * 1e-9, size_text(s->info.weight_size, size, sizeof size));
+    // Of several types the name has it already.
+    bool typed = !s->type && opt_is_set(s->t.opt, OPT_TYPE);
+    snprintf(r->model, sizeof r->model, "%.80s%s%.16s: %s, %.2f B parameters, %s", s->name, typed ? " " : "",
+             typed ? opt_text(s->t.opt, OPT_TYPE) : "", s->info.arch, (double)s->info.n_params * 1e-9,
+             size_text(s->info.weight_size, size, sizeof size));
 }
 
 static int get_peaks(roofline *r)

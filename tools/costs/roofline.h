@@ -17,13 +17,21 @@ typedef struct roof_row {
     double limit; // seconds that they need at least
 } roof_row;
 
+// The passes that other programs delayed least, in seconds: of those that are not timed step by step, of
+// those that are, and the steps of the latter.
+typedef struct roof_fastest {
+    double wall, timed, steps;
+} roof_fastest;
+
 typedef struct roof_phase {
     const char *name; // "prefill", "decode"
     int32_t n_tokens, n_seq;
     int64_t depth;
     double wall;   // seconds of a pass that is not profiled: the median
-    double steps;  // of its steps, from passes that are: the sum of their medians
+    double timed;  // of a pass that is timed step by step: the median
+    double steps;  // of the steps of such passes: the sum of their medians
     double around; // of such a pass what is no step: the median
+    roof_fastest fastest;
     double limit;
     cost_sum cost;
     roof_row *rows; // the largest loss first
@@ -47,9 +55,14 @@ int roof_measure(roofline *r, int32_t n_tokens, int32_t n_seq, int64_t depth);
 // Frees r too; NULL is fine.
 void roof_close(roofline *r);
 
-// What of a pass is no step: seconds, and in words what they are. Row 0 was seen around the steps; row 1 is
-// the difference between passes that are timed step by step and passes that are not.
-enum { ROOF_RESTS = 2 };
+// What of a pass is no step: seconds, and in words what they are. All together and the steps are the median
+// of the passes that are not timed.
+enum {
+    ROOF_AROUND, // inputs, submission, waiting, results
+    ROOF_DELAYS, // by which a pass is longer than the medians of its parts: others use the device or the host
+    ROOF_UNTIMED, // by which passes that are not timed step by step are longer; negative: shorter
+    ROOF_RESTS,
+};
 double roof_rest(const roof_phase *p, int row);
 const char *roof_rest_name(const roof_phase *p, int row);
 // One sentence about a loss: the lever that would make it smaller.

@@ -5,6 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+enum {
+    DIGITS = 24, // of 64 bits, with a point
+    SHORT = 256, // bytes that are written at once
+};
+static const double INTEGRAL = 1e9; // below it, "%.9g" has all digits of whole numbers
+
 // It belongs to the process, as stdout does.
 static bool began_stdout;
 
@@ -35,42 +41,70 @@ static size_t char_length(const unsigned char *p, size_t n)
     return len;
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void put_char(FILE *f, unsigned char c)
 {
-    static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    const char *at = c ? strchr(plain, c) : NULL;
+    static const char escaped[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    const char *at = c ? strchr(escaped, c) : NULL;
     if (at)
-        fprintf(f, "\\%c", letters[at - plain]);
-    else if (c < 0x20 || c == 0x7f)
-        fprintf(f, "\\u%04x", c);
+        fprintf(f, "\\%c", letters[at - escaped]);
     else
-        fputc(c, f);
+        fprintf(f, "\\u%04x", c);
+}
+
+// A short string without escapes, between two others: in one write, because each one locks the stream.
+static bool put_short(FILE *f, const char *before, const char *text, size_t n, const char *after)
+{
+    char line[SHORT];
+    size_t n_before = strlen(before), n_after = strlen(after);
+    if (n_before + n + n_after > sizeof line) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!is_plain((unsigned char)text[i])) return false;
+    memcpy(line, before, n_before);
+    memcpy(line + n_before, text, n);
+    memcpy(line + n_before + n, after, n_after);
+    fwrite(line, 1, n_before + n + n_after, f);
+    return true;
 }
 
 static void put_string(FILE *f, const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
+    if (put_short(f, "\"", text, n, "\"")) return;
     fputc('"', f);
     for (size_t i = 0; i < n;) {
-        size_t len = char_length(p + i, n - i);
-        if (len == 0)
-            fputs("\xef\xbf\xbd", f);
-        else if (len == 1)
+        size_t len = 0;
+        while (i + len < n && is_plain(p[i + len])) len++;
+        if (len == 0 && (len = char_length(p + i, n - i)) == 1) {
             put_char(f, p[i]);
-        else
+        } else if (len == 0) {
+            fputs("\xef\xbf\xbd", f);
+            len = 1;
+        } else {
             fwrite(p + i, 1, len, f);
-        i += len ? len : 1;
+        }
+        i += len;
     }
     fputc('"', f);
 }
 
 static void begin(json *j, const char *key)
 {
-    if (j->filled[j->depth]) fputs(j->compact ? "," : ", ", j->f);
+    const char *gap = !j->filled[j->depth] ? "" : j->compact ? "," : ", ";
+    size_t n = key ? strlen(key) : 0;
     j->filled[j->depth] = true;
-    if (!key) return;
-    put_string(j->f, key, strlen(key));
-    fputs(j->compact ? ":" : ": ", j->f);
+    if (!key) {
+        fputs(gap, j->f);
+    } else if (!put_short(j->f, *gap ? j->compact ? ",\"" : ", \"" : "\"", key, n,
+                          j->compact ? "\":" : "\": ")) {
+        fputs(gap, j->f);
+        put_string(j->f, key, n);
+        fputs(j->compact ? ":" : ": ", j->f);
+    }
 }
 
 static void open_level(json *j, const char *key, char c)
@@ -124,22 +158,43 @@ void json_text(json *j, const char *key, const char *text)
         json_null(j, key);
 }
 
+// Digits without printf, which takes a third of the time to write a trace. `point`: so many behind a point.
+static void put_digits(FILE *f, uint64_t value, int point)
+{
+    char text[DIGITS];
+    size_t at = sizeof text;
+    for (int n = 0; value > 0 || n <= point; n++, value /= 10) {
+        if (n == point && point > 0) text[--at] = '.';
+        text[--at] = (char)('0' + value % 10);
+    }
+    fwrite(text + at, 1, sizeof text - at, f);
+}
+
 void json_int(json *j, const char *key, int64_t value)
 {
     begin(j, key);
-    fprintf(j->f, "%lld", (long long)value);
+    if (value < 0) fputc('-', j->f);
+    put_digits(j->f, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 0);
 }
 
 void json_size(json *j, const char *key, uint64_t value)
 {
     begin(j, key);
-    fprintf(j->f, "%llu", (unsigned long long)value);
+    put_digits(j->f, value, 0);
+}
+
+void json_thousandths(json *j, const char *key, uint64_t value)
+{
+    begin(j, key);
+    put_digits(j->f, value, 3);
 }
 
 void json_number(json *j, const char *key, double value)
 {
     begin(j, key);
-    if (isfinite(value))
+    if (value >= 0 && value < INTEGRAL && value == floor(value) && !signbit(value))
+        put_digits(j->f, (uint64_t)value, 0);
+    else if (isfinite(value))
         fprintf(j->f, "%.9g", value);
     else
         fputs("null", j->f);

@@ -14,6 +14,7 @@ typedef struct derived {
     int32_t form;
     tn_cuda_derive_fn make;
     CUdeviceptr to;
+    size_t size; // bytes at `to`
 } derived;
 
 struct tn_cuda_derived {
@@ -81,7 +82,8 @@ tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t form, size_
                  .from = (const char *)w->data - (w->offset - b->weight_offset),
                  .from_size = b->weight_size,
                  .form = form,
-                 .make = make};
+                 .make = make,
+                 .size = size};
     CUresult r = c->driver.mem_alloc(&d.to, size);
     if (r == CUDA_ERROR_OUT_OF_MEMORY) return decline(c, size);
     status = tn_cuda_check(c, r, "allocating");
@@ -112,6 +114,14 @@ static bool overlaps(const derived *d, const void *from, size_t n)
 {
     const char *first = from;
     return d->from < first + n && first < d->from + d->from_size;
+}
+
+uint64_t tn_cuda_derived_kept(const tn_cuda *c, const void *from, size_t n)
+{
+    uint64_t size = 0;
+    for (int32_t i = 0; c->derived && i < c->derived->n; i++)
+        if (overlaps(&c->derived->all[i], from, n)) size += c->derived->all[i].size;
+    return size;
 }
 
 tn_status tn_cuda_derived_update(tn_cuda *c, const void *from, size_t n)

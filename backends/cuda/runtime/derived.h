@@ -22,6 +22,8 @@ TN_MUST_USE tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t
 // Raises an event where memory was too short for weights since the last call, once for a device: kernels make
 // those again at each run.
 TN_MUST_USE tn_status tn_cuda_derived_report(tn_cuda *c);
+// Bytes of what is derived from weights in [from, from + n).
+uint64_t tn_cuda_derived_kept(const tn_cuda *c, const void *from, size_t n);
 // A weight was written to [from, from + n): what is derived from it is made anew, where it is.
 TN_MUST_USE tn_status tn_cuda_derived_update(tn_cuda *c, const void *from, size_t n);
 // The memory [from, from + n) is about to be freed, and so is what is derived from it. No work uses it.

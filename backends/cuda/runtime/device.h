@@ -93,6 +93,7 @@ const char *tn_cuda_kernel_name(const tn_device *device, const struct tn_step *s
 
 size_t tn_cuda_scratch_size(tn_device *device, const struct tn_program *program);
 size_t tn_cuda_derived_size(tn_device *device, const struct tn_program *program);
+uint64_t tn_cuda_derived_used(tn_device *device, const void *from, size_t n);
 tn_status tn_cuda_launches(tn_device *device, const struct tn_program *program, int32_t i,
                            const tn_launch_sink *sink);
 tn_status tn_cuda_prepare(tn_device *device, const struct tn_program *program, const tn_buffer *scratch,

@@ -177,6 +177,11 @@ size_t tn_cuda_derived_size(tn_device *device, const tn_program *program)
     return size;
 }
 
+uint64_t tn_cuda_derived_used(tn_device *device, const void *from, size_t n)
+{
+    return tn_cuda_derived_kept(tn_cuda_of(device), from, n);
+}
+
 // Kernels of all steps. What was tuned since the plan was made may no longer do what steps share: then
 // another kernel runs, or there is none.
 static tn_status select_kernels(tn_cuda *c, tn_executable *e, const tn_program *program,

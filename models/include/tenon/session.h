@@ -85,6 +85,12 @@ typedef struct tn_device_memory {
     uint64_t weights, cache, arena, scratch, other, total;
 } tn_device_memory;
 
+// Of a tn_device_memory what has a purpose of its own: `converted` of `weights` is what the device keeps in
+// another form, the others of arena, scratch and other are for selecting tokens there.
+typedef struct tn_device_memory_parts {
+    uint64_t converted, sampling_arena, sampling_scratch, sampling_other;
+} tn_device_memory_parts;
+
 // Bytes that a session will need: cache, activations, kernel scratch, inputs, host copies.
 enum { TN_MEMORY_DEVICES = 8 }; // at most in a tn_session_memory
 typedef struct tn_session_memory {
@@ -93,6 +99,7 @@ typedef struct tn_session_memory {
     int32_t n_devices;                            // at least 1
     int32_t reserved;
     tn_device_memory devices[TN_MEMORY_DEVICES];  // the same by device, the host last
+    tn_device_memory_parts parts[TN_MEMORY_DEVICES]; // of `devices`
 } tn_session_memory;
 // Plans without allocating the cache; works on metadata-only models. cfg may be NULL.
 TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_session_config *cfg,
@@ -104,8 +111,8 @@ TN_API TN_MUST_USE tn_status tn_session_predict(tn_model *model, const tn_sessio
 TN_API TN_MUST_USE tn_status tn_session_create(tn_model *model, const tn_session_config *cfg,
                                                tn_session **out);
 // What a session has: bytes of its buffers, as they were allocated, in the terms of tn_session_predict.
-// `other` is without the objects of the host, which tn_context_memory counts with all else; `weights` is
-// without what executables keep in another form.
+// `other` is without the objects of the host, which tn_context_memory counts with all else; `weights` has
+// what the device keeps in another form up to now: plans that run for the first time may add to it.
 TN_API TN_MUST_USE tn_status tn_session_memory_get(const tn_session *session, tn_session_memory *out);
 TN_API void tn_session_destroy(tn_session **session);
 TN_API int32_t tn_session_n_ctx(const tn_session *session);
