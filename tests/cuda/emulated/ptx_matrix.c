@@ -453,6 +453,7 @@ const ptx_row tn_ptx_rows_matrix[] = {
     {"wgmma.mma_async.sync.aligned.m64n40k16.f32.f16.f16", product_issue, 40 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16", product_issue, 48 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", product_issue, 64 << 2 | F16},
+    {"wgmma.mma_async.sync.aligned.m64n72k16.f32.f16.f16", product_issue, 72 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n80k16.f32.f16.f16", product_issue, 80 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16", product_issue, 96 << 2 | F16},
     {"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", product_issue, 128 << 2 | F16},

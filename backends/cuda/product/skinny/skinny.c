@@ -70,7 +70,8 @@ static int64_t row_tiles(const tn_product *p)
 size_t tn_cuda_skinny_block_x_size(int64_t n_tiles, int64_t k)
 {
     // x has one of two orders; this is the size of the larger one.
-    return (size_t)(n_tiles * tn_div_up(k, TN_SKINNY_K) * TN_SKINNY_STREAM_STAGE(TN_SKINNY_BLOCK_COLUMNS));
+    int64_t stage = TN_MAX(TN_SKINNY_BLOCK_STAGE, TN_SKINNY_STREAM_STAGE(TN_SKINNY_BLOCK_COLUMNS));
+    return (size_t)(n_tiles * tn_div_up(k, TN_SKINNY_K) * stage);
 }
 
 static layout layout_of(const tn_cuda *cuda, const tn_product *p)

@@ -60,6 +60,16 @@ static __device__ __forceinline__ void skinny_wgmma(float (&d)[8][4], const uint
                  "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"
                  : SKINNY_D16(0), SKINNY_D16(4) : SKINNY_A);
 }
+static __device__ __forceinline__ void skinny_wgmma(float (&d)[9][4], const uint32_t (&a)[4], uint64_t b,
+                                                    int accumulate)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %41, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n72k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, "
+                 "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, "
+                 "%25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35}, "
+                 "{%36, %37, %38, %39}, %40, p, 1, 1, 0;\n}\n"
+                 : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8) : SKINNY_A);
+}
 static __device__ __forceinline__ void skinny_wgmma(float (&d)[10][4], const uint32_t (&a)[4], uint64_t b,
                                                     int accumulate)
 {
@@ -95,6 +105,11 @@ template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(
 {
     asm volatile("wgmma.wait_group.sync.aligned %32;"
                  : SKINNY_D16(0), SKINNY_D16(4) : "n"(pending) : "memory");
+}
+template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[9][4])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %36;"
+                 : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8) : "n"(pending) : "memory");
 }
 template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[10][4])
 {

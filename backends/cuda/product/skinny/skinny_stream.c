@@ -94,7 +94,7 @@ int32_t tn_cuda_skinny_stream_rows(const tn_cuda *cuda, const tn_product *p)
 
 int32_t tn_cuda_skinny_stream_columns(int64_t m)
 {
-    return m <= 16 ? 16 : m <= 32 ? 32 : m <= 40 ? 40 : m <= 48 ? 48 : m <= 64 ? 64 : 80;
+    return m <= 16 ? 16 : m <= 32 ? 32 : m <= 40 ? 40 : m <= 48 ? 48 : m <= 64 ? 64 : m <= 72 ? 72 : 80;
 }
 
 bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step)
@@ -189,6 +189,7 @@ static bool estimate(const work *w, cut *c)
                   : w->columns == 40 ? 825
                   : w->columns == 48 ? 950
                   : w->columns == 64 ? 1200
+                  : w->columns == 72 ? 1325
                                      : 1450,
             each = w->columns == 16 ? 78 : 62, round = (fix + each * warps) * w->percent / 100;
     if (x_slots < stages && x_slots < 3 * c->k_warps) round += 150;
@@ -201,10 +202,9 @@ static bool estimate(const work *w, cut *c)
     return true;
 }
 
-static cut select_cut(const work *w)
+static cut select_cut(const work *w, int32_t most)
 {
     cut best = {.time = INT64_MAX};
-    const int32_t most = TN_SKINNY_STREAM_MAX_WARPS(w->columns);
     for (int32_t splits = 1; splits <= MAX_SPLITS && splits <= w->k_stages; splits *= 2)
         for (int32_t rows = TN_SKINNY_STREAM_WARPS; rows <= most; rows += TN_SKINNY_STREAM_WARPS)
             for (int32_t ks = 1; ks * rows <= most && ks <= w->k_stages / splits; ks++) {
@@ -263,7 +263,7 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
               .x_stage = sums ? TN_SKINNY_STREAM_STAGE(columns) : TN_SKINNY_STREAM_X(columns),
               .left = l->cuda->max_shared - SHARED_STATIC};
     for (int32_t i = 0; i < a.n_segs; i++) w.rows[i] = a.seg[i].n;
-    cut c = select_cut(&w);
+    cut c = select_cut(&w, TN_SKINNY_STREAM_MAX_WARPS(type, other, columns));
     set_tiles(&a, others);
     if (a.n_tiles == 0) return TN_OK;
     a.row_warps = c.row_warps, a.k_warps = c.k_warps, a.splits = c.splits, a.x_slots = c.x_slots;
