@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T for 9 to 80 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
+// y = x w^T for 9 to 88 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
 // streams its own weights, and waits for others only where the four of a warpgroup multiply together.
 //
 // Operands: w [n, k] in planes, k a multiple of 256; x in stages of 256 k as skinny_stream_args.h says; y [m,
@@ -645,6 +645,10 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
     SKINNY_STREAM(TYPE)                                                                                      \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 72)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 80)
+// Those of types that have some for up to 88 rows too.
+#define SKINNY_STREAM_88(TYPE)                                                                               \
+    SKINNY_STREAM_80(TYPE)                                                                                   \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 88)
 // Those of weights of two types.
 #define SKINNY_STREAM_PAIR(TYPE, OTHER)                                                                      \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16)                                                    \
@@ -653,6 +657,7 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 48)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 72)                                                    \
-    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 80)
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 80)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 88)
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products of 9 to 80 rows whose warps stream their own weights, on compute
+// Arguments of the matrix products of 9 to 88 rows whose warps stream their own weights, on compute
 // capability 9.0 (product/skinny/skinny_stream*.cu).
 #ifndef TN_CUDA_SKINNY_STREAM_ARGS_H
 #define TN_CUDA_SKINNY_STREAM_ARGS_H
