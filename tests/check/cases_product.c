@@ -464,13 +464,14 @@ static void cases_row_tiles(check_run *run, int32_t op)
         }
 }
 
-// Rows of x that fill tiles of 96 rows or not, and types that have such tiles; k is counted in 256.
+// Rows of x that fill tiles of 72 to 112 rows or not, and types that have such tiles; k is counted in 256.
 static void cases_96_rows(check_run *run, int32_t op)
 {
     static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_Q4_K, TN_TYPE_F16,    TN_TYPE_Q6_K,
                                      TN_TYPE_Q8_0, TN_TYPE_Q5_K, TN_TYPE_IQ4_XS, TN_TYPE_Q4_1};
-    static const shape sizes[] = {{65, 300, 9, 0}, {96, 127, 3, 0}, {73, 1030, 2, 0},
-                                  {89, 64, 5, 0},  {97, 66, 4, 0},  {80, 513, 6, 0}};
+    static const shape sizes[] = {{96, 127, 3, 0}, {65, 300, 9, 0}, {73, 1030, 2, 0}, {89, 64, 5, 0},
+                                  {97, 66, 4, 0},  {81, 513, 6, 0}, {112, 70, 4, 0},  {72, 80, 9, 0},
+                                  {88, 65, 4, 0},  {80, 200, 5, 0}};
     for (size_t t = 0; t < TN_COUNT(types); t++)
         for (size_t i = run->options.quick ? t % 2 : 0; i < TN_COUNT(sizes);
              i += run->options.quick ? 4 : 1) {
@@ -482,12 +483,12 @@ static void cases_96_rows(check_run *run, int32_t op)
         }
 }
 
-// Weights of 4096 x 4096 and more, which have kernels of their own with 65 to 96 rows. Seconds each on a
-// processor, so not with --quick.
+// Weights of 4096 x 4096 and more, which have kernels of their own with 65 to 112 rows; k is counted in 32.
+// Seconds each on a processor, so not with --quick.
 static void cases_large_weights(check_run *run, int32_t op)
 {
     static const tn_dtype types[] = {TN_TYPE_BF16, TN_TYPE_F16};
-    static const shape sizes[] = {{65, 4096, 128, 0}, {96, 4160, 128, 0}}; // k is counted in 32
+    static const shape sizes[] = {{65, 4096, 128, 0}, {96, 4160, 128, 0}, {97, 4096, 128, 0}};
     for (size_t t = 0; t < TN_COUNT(types) && !run->options.quick && !with_experts(op); t++)
         for (size_t i = 0; i < TN_COUNT(sizes); i++) {
             check_case c;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T for 3 to 96 rows of x and weights of 16 bits with wgmma (compute capability 9.0).
+// y = x w^T for 3 to 112 rows of x and weights of 16 bits with wgmma (compute capability 9.0).
 //
 // Operands: x [m, ld] 16-bit as dense_prepare.cu makes it, w [n, k] f16 or bf16 as in the file, y [m, n] f32
 // (bf16 for a gated pair whose only reader multiplies in bf16). Weights are the 64-row operand of the
@@ -542,7 +542,9 @@ static __device__ __forceinline__ void dense_block(const tn_cuda_dense_args &a)
     DENSE(TYPE, 64, 1) \
     DENSE(TYPE, 64, 2) \
     DENSE(TYPE, 96, 1) \
-    DENSE(TYPE, 96, 2)
+    DENSE(TYPE, 96, 2) \
+    DENSE(TYPE, 112, 1) \
+    DENSE(TYPE, 112, 2)
 // clang-format on
 DENSES(BF16)
 DENSES(F16)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products of 3 to 96 rows with 16-bit weights on compute capability 9.0
+// Arguments of the matrix products of 3 to 112 rows with 16-bit weights on compute capability 9.0
 // (product/dense/dense*.cu).
 #ifndef TN_CUDA_DENSE_ARGS_H
 #define TN_CUDA_DENSE_ARGS_H

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The instructions of dense.cu: wgmma with 16 to 96 columns, and tensor copies of weights.
+// The instructions of dense.cu: wgmma with 16 to 112 columns, and tensor copies of weights.
 #ifndef TN_CUDA_DENSE_WGMMA_CUH
 #define TN_CUDA_DENSE_WGMMA_CUH
 
@@ -70,6 +70,16 @@ static __device__ __forceinline__ float4 dense_cluster_load(const float4 *at, ui
                  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, " \
                  "%48, %49, p, 1, 1, 0, 0;\n}\n" \
                  : DENSE_D32(0), DENSE_D8(32), DENSE_D8(40) : "l"(a), "l"(b), "r"(accumulate))
+#define DENSE_WGMMA_N112(type) \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %58, 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n112k16.f32." type "." type " {" \
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+                 "%48, %49, %50, %51, %52, %53, %54, %55}, " \
+                 "%56, %57, p, 1, 1, 0, 0;\n}\n" \
+                 : DENSE_D32(0), DENSE_D8(32), DENSE_D8(40), DENSE_D8(48) \
+                 : "l"(a), "l"(b), "r"(accumulate))
 // clang-format on
 
 template <int type>
@@ -108,6 +118,15 @@ static __device__ __forceinline__ void dense_wgmma(float (&d)[48], uint64_t a, u
         DENSE_WGMMA_N96("f16");
 }
 
+template <int type>
+static __device__ __forceinline__ void dense_wgmma(float (&d)[56], uint64_t a, uint64_t b, int accumulate)
+{
+    if constexpr (type == TN_BF16)
+        DENSE_WGMMA_N112("bf16");
+    else
+        DENSE_WGMMA_N112("f16");
+}
+
 // Called after all products have been waited for. The sums are operands, so that the compiler moves nothing
 // that reads them before the wait. They are no operands of the wait itself: with two sets of sums ptxas then
 // runs one product after the other (C7515).
@@ -130,10 +149,16 @@ static __device__ __forceinline__ void dense_settle(float (&d)[48])
 {
     asm volatile("" : DENSE_D32(0), DENSE_D8(32), DENSE_D8(40) : : "memory");
 }
+
+static __device__ __forceinline__ void dense_settle(float (&d)[56])
+{
+    asm volatile("" : DENSE_D32(0), DENSE_D8(32), DENSE_D8(40), DENSE_D8(48) : : "memory");
+}
 #undef DENSE_WGMMA_N16
 #undef DENSE_WGMMA_N32
 #undef DENSE_WGMMA_N64
 #undef DENSE_WGMMA_N96
+#undef DENSE_WGMMA_N112
 #undef DENSE_D32
 #undef DENSE_D8
 #endif // TN_HOPPER

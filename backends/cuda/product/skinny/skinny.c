@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 80 rows (skinny.cuh, skinny_blocks.cuh, skinny_stream.cuh): the weights of each
+// Matrix products of 9 to 88 rows (skinny.cuh, skinny_blocks.cuh, skinny_stream.cuh): the weights of each
 // type share a launch.
 #include "backends/cuda/product/skinny/skinny.h"
 #include "backends/cuda/runtime/layout.h"
@@ -70,7 +70,8 @@ static int64_t row_tiles(const tn_product *p)
 size_t tn_cuda_skinny_block_x_size(int64_t n_tiles, int64_t k)
 {
     // x has one of two orders; this is the size of the larger one.
-    return (size_t)(n_tiles * tn_div_up(k, TN_SKINNY_K) * TN_SKINNY_STREAM_STAGE(TN_SKINNY_BLOCK_COLUMNS));
+    int64_t stage = TN_MAX(TN_SKINNY_BLOCK_STAGE, TN_SKINNY_STREAM_STAGE(TN_SKINNY_BLOCK_COLUMNS));
+    return (size_t)(n_tiles * tn_div_up(k, TN_SKINNY_K) * stage);
 }
 
 static layout layout_of(const tn_cuda *cuda, const tn_product *p)
@@ -246,23 +247,6 @@ static tn_cuda_skinny_args common_args(const tn_cuda_launch *l, const tn_product
     return a;
 }
 
-// Whether the weights of a product have two types that share a launch.
-static bool has_pair(const tn_cuda_launch *l, const tn_product *p, tn_dtype *type, tn_dtype *other)
-{
-    if (p->glu || !tn_cuda_skinny_uses_stream(l->cuda, p)) return false;
-    *type = *other = p->w[0]->dtype;
-    for (int32_t i = 1; i < p->n_weights; i++) {
-        tn_dtype t = p->w[i]->dtype;
-        if (t == *type || t == *other) continue;
-        if (*type != *other) return false;
-        *other = t;
-    }
-    if (tn_cuda_skinny_stream_pair(*type, *other)) return true;
-    tn_dtype t = *type;
-    *type = *other, *other = t;
-    return tn_cuda_skinny_stream_pair(*type, *other);
-}
-
 tn_status tn_cuda_skinny_dense_launch(const tn_cuda_launch *l, const tn_product *p)
 {
     layout s = layout_of(l->cuda, p);
@@ -273,7 +257,8 @@ tn_status tn_cuda_skinny_dense_launch(const tn_cuda_launch *l, const tn_product 
     int32_t first_tile = 0;
     bool done[TN_PRODUCT_MAX_WEIGHTS] = {false};
     tn_dtype type, other;
-    if (status == TN_OK && has_pair(l, p, &type, &other)) {
+    if (status == TN_OK && tn_cuda_skinny_uses_stream(l->cuda, p) &&
+        tn_cuda_skinny_has_pair(p, &type, &other)) {
         tn_cuda_skinny_args a = common_args(l, p, &s, type);
         add_weights(p, type, done, &a);
         int32_t others = add_weights(p, other, done, &a);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of 9 to 80 rows: what the host files of the skinny kernels share, and what
+// Matrix products of 9 to 88 rows: what the host files of the skinny kernels share, and what
 // product/gemm/gemm_id.c uses of them.
 #ifndef TN_CUDA_SKINNY_H
 #define TN_CUDA_SKINNY_H
@@ -17,7 +17,7 @@ bool tn_cuda_skinny_exact_type(tn_dtype type);
 bool tn_cuda_skinny_codebook_type(tn_dtype type);
 
 // Rows of x at most; more with weights of some types that skinny_stream.cuh multiplies.
-enum { TN_SKINNY_MAX_ROWS = 64, TN_SKINNY_STREAM_MAX_ROWS = 80 };
+enum { TN_SKINNY_MAX_ROWS = 64, TN_SKINNY_STREAM_MAX_ROWS = 88 };
 // Whether the skinny kernels can run a product without experts, as to everything but types of weights.
 bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p);
 size_t tn_cuda_skinny_dense_scratch(const tn_cuda *cuda, const tn_product *p);
@@ -64,8 +64,8 @@ int32_t tn_cuda_skinny_stream_columns(int64_t m);
 // Whether a step reads stages of x that the step before it leaves, and the bytes of those of m rows.
 bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_skinny_staged_size(int64_t m, int64_t k);
-// Whether weights of two types can share a launch.
-bool tn_cuda_skinny_stream_pair(tn_dtype type, tn_dtype other);
+// Whether the weights of a product have two types that can share a launch, in the order of the kernels.
+bool tn_cuda_skinny_has_pair(const tn_product *p, tn_dtype *type, tn_dtype *other);
 // Multiplies by the weights in `b`, of which the last `others` have the type `other`. others = 0: all of them
 // have one type, which is `type` and `other`.
 TN_MUST_USE tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinny_args *b,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// wgmma with 64 rows of weights in registers and 16 to 80 rows of x in shared memory, for
+// wgmma with 64 rows of weights in registers and 16 to 88 rows of x in shared memory, for
 // skinny_stream.cuh: one function for each number of columns, and the waits for their
 // sums. Nothing here moves bytes; those files say what bounds their kernels.
 #ifndef TN_CUDA_SKINNY_PRODUCTS_CUH
@@ -60,6 +60,16 @@ static __device__ __forceinline__ void skinny_wgmma(float (&d)[8][4], const uint
                  "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"
                  : SKINNY_D16(0), SKINNY_D16(4) : SKINNY_A);
 }
+static __device__ __forceinline__ void skinny_wgmma(float (&d)[9][4], const uint32_t (&a)[4], uint64_t b,
+                                                    int accumulate)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %41, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n72k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, "
+                 "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, "
+                 "%25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35}, "
+                 "{%36, %37, %38, %39}, %40, p, 1, 1, 0;\n}\n"
+                 : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8) : SKINNY_A);
+}
 static __device__ __forceinline__ void skinny_wgmma(float (&d)[10][4], const uint32_t (&a)[4], uint64_t b,
                                                     int accumulate)
 {
@@ -69,6 +79,17 @@ static __device__ __forceinline__ void skinny_wgmma(float (&d)[10][4], const uin
                  "%25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39}, "
                  "{%40, %41, %42, %43}, %44, p, 1, 1, 0;\n}\n"
                  : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8), SKINNY_D4(9) : SKINNY_A);
+}
+static __device__ __forceinline__ void skinny_wgmma(float (&d)[11][4], const uint32_t (&a)[4], uint64_t b,
+                                                    int accumulate)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %49, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n88k16.f32.f16.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+                 "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+                 "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43}, "
+                 "{%44, %45, %46, %47}, %48, p, 1, 1, 0;\n}\n"
+                 : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8), SKINNY_D4(9), SKINNY_D4(10) : SKINNY_A);
 }
 
 // Waits until all but the last `pending` batches are done. The sums are operands, so that the compiler moves
@@ -96,10 +117,21 @@ template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(
     asm volatile("wgmma.wait_group.sync.aligned %32;"
                  : SKINNY_D16(0), SKINNY_D16(4) : "n"(pending) : "memory");
 }
+template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[9][4])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %36;"
+                 : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8) : "n"(pending) : "memory");
+}
 template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[10][4])
 {
     asm volatile("wgmma.wait_group.sync.aligned %40;"
                  : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8), SKINNY_D4(9) : "n"(pending) : "memory");
+}
+template <int pending> static __device__ __forceinline__ void skinny_wgmma_wait(float (&d)[11][4])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %44;"
+                 : SKINNY_D16(0), SKINNY_D16(4), SKINNY_D4(8), SKINNY_D4(9), SKINNY_D4(10)
+                 : "n"(pending) : "memory");
 }
 #undef SKINNY_A
 #undef SKINNY_D16

@@ -17,36 +17,36 @@ enum {
     MAX_SPLITS = 4,
 };
 
-// The types of these kernels, with the modules that have them. Some have kernels for up to 80 rows of x.
-// Tokens per second of 65 and 80 sequences by those and by product/gemm, NVIDIA H100, 2026-11-27, 8B or four
-// of its layers: Q4_K_M 10 and 9 % more, Q5_K_M 8 and 7, Q6_K 3 and 4; Q4_0 4 and 3 % less, IQ4_XS 3 and 2,
-// MXFP4 8 and 10, Q8_0 15 and 14. Kernels of 96 rows were slower with all of them.
+// The types of these kernels, with the modules that have them and the most rows of x. Above 64 rows that is
+// where they beat product/gemm (docs/log/cuda-gemm.md): tokens per second of 65, 80 and 88 sequences, NVIDIA
+// H100, 2026-11-27, 8B or four of its layers: Q4_K_M 29, 23 and 8 % more, Q5_K_M 23, 18 and 3 % less, Q6_K
+// 7 and 6 % more and 3 % less.
 static const struct stream_type {
     tn_dtype type;
     int32_t module;
     int32_t percent; // time of an operand, of that of Q4_K
-    bool has_80;
+    int32_t rows;
 } stream_types[] = {
-    {TN_TYPE_Q4_K, TN_CUDA_MODULE_skinny_stream, 100, true},
-    {TN_TYPE_Q5_K, TN_CUDA_MODULE_skinny_stream_k, 130, true},
-    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 120, true},
-    {TN_TYPE_Q4_0, TN_CUDA_MODULE_skinny_stream_legacy, 110, false},
-    {TN_TYPE_Q4_1, TN_CUDA_MODULE_skinny_stream_minimum, 110, false},
-    {TN_TYPE_Q5_0, TN_CUDA_MODULE_skinny_stream_legacy, 150, false},
-    {TN_TYPE_Q5_1, TN_CUDA_MODULE_skinny_stream_minimum, 150, false},
-    {TN_TYPE_Q8_0, TN_CUDA_MODULE_skinny_stream_legacy, 120, false},
-    {TN_TYPE_Q3_K, TN_CUDA_MODULE_skinny_stream_k, 170, false},
-    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_skinny_stream_table, 170, false},
-    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_skinny_stream_table, 190, false},
-    {TN_TYPE_MXFP4, TN_CUDA_MODULE_skinny_stream_table, 190, false},
+    {TN_TYPE_Q4_K, TN_CUDA_MODULE_skinny_stream, 100, TN_SKINNY_STREAM_MAX_ROWS},
+    {TN_TYPE_Q5_K, TN_CUDA_MODULE_skinny_stream_k, 130, 80},
+    {TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream, 120, 80},
+    {TN_TYPE_Q4_0, TN_CUDA_MODULE_skinny_stream_legacy, 110, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_Q4_1, TN_CUDA_MODULE_skinny_stream_minimum, 110, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_Q5_0, TN_CUDA_MODULE_skinny_stream_legacy, 150, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_Q5_1, TN_CUDA_MODULE_skinny_stream_minimum, 150, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_Q8_0, TN_CUDA_MODULE_skinny_stream_legacy, 120, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_Q3_K, TN_CUDA_MODULE_skinny_stream_k, 170, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_IQ4_NL, TN_CUDA_MODULE_skinny_stream_table, 170, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_skinny_stream_table, 190, TN_SKINNY_MAX_ROWS},
+    {TN_TYPE_MXFP4, TN_CUDA_MODULE_skinny_stream_table, 190, TN_SKINNY_MAX_ROWS},
 };
 
-// Pairs of types that share a launch, and the modules that have them.
+// Pairs of types that share a launch, the modules that have them, and the most rows of x.
 static const struct stream_pair {
     tn_dtype type, other;
-    int32_t module;
+    int32_t module, rows;
 } stream_pairs[] = {
-    {TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream_pair},
+    {TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_CUDA_MODULE_skinny_stream_pair, TN_SKINNY_STREAM_MAX_ROWS},
 };
 
 static const struct stream_pair *find_pair(tn_dtype type, tn_dtype other)
@@ -56,9 +56,20 @@ static const struct stream_pair *find_pair(tn_dtype type, tn_dtype other)
     return NULL;
 }
 
-bool tn_cuda_skinny_stream_pair(tn_dtype type, tn_dtype other)
+bool tn_cuda_skinny_has_pair(const tn_product *p, tn_dtype *type, tn_dtype *other)
 {
-    return find_pair(type, other) != NULL;
+    if (p->glu) return false;
+    *type = *other = p->w[0]->dtype;
+    for (int32_t i = 1; i < p->n_weights; i++) {
+        tn_dtype t = p->w[i]->dtype;
+        if (t == *type || t == *other) continue;
+        if (*type != *other) return false;
+        *other = t;
+    }
+    if (find_pair(*type, *other)) return true;
+    tn_dtype t = *type;
+    *type = *other, *other = t;
+    return find_pair(*type, *other) != NULL;
 }
 
 // NULL: none of them.
@@ -74,12 +85,6 @@ static bool is_stream_type(tn_dtype type)
     return find_type(type) != NULL;
 }
 
-static bool has_80_rows(tn_dtype type)
-{
-    const struct stream_type *t = find_type(type);
-    return t && t->has_80;
-}
-
 bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p)
 {
     if (cuda->compute != 90 || cuda->variant.skinny_without_wgmma || p->k % TN_SKINNY_K != 0) return false;
@@ -89,12 +94,19 @@ bool tn_cuda_skinny_uses_stream(const tn_cuda *cuda, const tn_product *p)
 int32_t tn_cuda_skinny_stream_rows(const tn_cuda *cuda, const tn_product *p)
 {
     if (!tn_cuda_skinny_uses_stream(cuda, p)) return 0;
-    return tn_cuda_weights_all(p, has_80_rows) ? TN_SKINNY_STREAM_MAX_ROWS : TN_SKINNY_MAX_ROWS;
+    tn_dtype type, other;
+    if (tn_cuda_skinny_has_pair(p, &type, &other)) return find_pair(type, other)->rows;
+    int32_t rows = TN_SKINNY_STREAM_MAX_ROWS;
+    for (int32_t i = 0; i < p->n_weights; i++) rows = TN_MIN(rows, find_type(p->w[i]->dtype)->rows);
+    return rows;
 }
 
 int32_t tn_cuda_skinny_stream_columns(int64_t m)
 {
-    return m <= 16 ? 16 : m <= 32 ? 32 : m <= 40 ? 40 : m <= 48 ? 48 : m <= 64 ? 64 : 80;
+    static const int32_t columns[] = {16, 32, 40, 48, 64, 72, 80};
+    for (size_t i = 0; i < TN_COUNT(columns); i++)
+        if (m <= columns[i]) return columns[i];
+    return TN_SKINNY_STREAM_MAX_ROWS;
 }
 
 bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step)
@@ -189,7 +201,9 @@ static bool estimate(const work *w, cut *c)
                   : w->columns == 40 ? 825
                   : w->columns == 48 ? 950
                   : w->columns == 64 ? 1200
-                                     : 1450,
+                  : w->columns == 72 ? 1325
+                  : w->columns == 80 ? 1450
+                                     : 1575,
             each = w->columns == 16 ? 78 : 62, round = (fix + each * warps) * w->percent / 100;
     if (x_slots < stages && x_slots < 3 * c->k_warps) round += 150;
     int64_t bytes = passes * stages * c->row_warps * slot;
@@ -201,10 +215,9 @@ static bool estimate(const work *w, cut *c)
     return true;
 }
 
-static cut select_cut(const work *w)
+static cut select_cut(const work *w, int32_t most)
 {
     cut best = {.time = INT64_MAX};
-    const int32_t most = TN_SKINNY_STREAM_MAX_WARPS(w->columns);
     for (int32_t splits = 1; splits <= MAX_SPLITS && splits <= w->k_stages; splits *= 2)
         for (int32_t rows = TN_SKINNY_STREAM_WARPS; rows <= most; rows += TN_SKINNY_STREAM_WARPS)
             for (int32_t ks = 1; ks * rows <= most && ks <= w->k_stages / splits; ks++) {
@@ -263,7 +276,7 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
               .x_stage = sums ? TN_SKINNY_STREAM_STAGE(columns) : TN_SKINNY_STREAM_X(columns),
               .left = l->cuda->max_shared - SHARED_STATIC};
     for (int32_t i = 0; i < a.n_segs; i++) w.rows[i] = a.seg[i].n;
-    cut c = select_cut(&w);
+    cut c = select_cut(&w, TN_SKINNY_STREAM_MAX_WARPS(type, other, columns));
     set_tiles(&a, others);
     if (a.n_tiles == 0) return TN_OK;
     a.row_warps = c.row_warps, a.k_warps = c.k_warps, a.splits = c.splits, a.x_slots = c.x_slots;

@@ -5,5 +5,5 @@
 // the kernel.
 #include "backends/cuda/product/skinny/skinny_stream.cuh"
 
-SKINNY_STREAM_80(Q4_K)
+SKINNY_STREAM_88(Q4_K)
 SKINNY_STREAM_80(Q6_K)

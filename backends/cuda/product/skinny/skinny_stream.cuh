@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x w^T for 9 to 80 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
+// y = x w^T for 9 to 88 rows of x and weights of block types on compute capability 9.0, with wgmma: each warp
 // streams its own weights, and waits for others only where the four of a warpgroup multiply together.
 //
 // Operands: w [n, k] in planes, k a multiple of 256; x in stages of 256 k as skinny_stream_args.h says; y [m,
@@ -183,7 +183,7 @@ template <int TYPE, int TILES> struct skinny_stream_loader {
 
 // --- x ---------------------------------------------------------------------------------------------------
 
-// Bytes of a stage that are copied, with the sums that minimums are multiplied by, or without.
+// Bytes of a stage with the sums that minimums are multiplied by, or without.
 template <int N, bool SUMS> static constexpr __host__ __device__ int skinny_stream_x_size()
 {
     return SUMS ? (int)TN_SKINNY_STREAM_STAGE(N) : (int)TN_SKINNY_STREAM_X(N);
@@ -207,7 +207,8 @@ static __device__ __forceinline__ void skinny_stream_request(bool elected, void 
 // them. One warp of theirs does this. A slot is filled again a stage after it was read, when nearly all of
 // the warps have read it.
 template <int N, bool SUMS> struct skinny_stream_x {
-    static constexpr int size = skinny_stream_x_size<N, SUMS>();
+    static constexpr int size = skinny_stream_x_size<N, SUMS>(),
+                         bytes = (int)TN_SKINNY_STREAM_X(N) + (SUMS ? (int)TN_SKINNY_STREAM_SUMS(N) : 0);
     int left, stage; // to copy
 
     __device__ __forceinline__ void load(const tn_cuda_skinny_stream_args &a, const skinny_stream_work &work,
@@ -215,7 +216,7 @@ template <int N, bool SUMS> struct skinny_stream_x {
     {
         skinny_stream_request(threadIdx.x % TN_WARP == 0, ring + slot * size,
                               (const char *)a.x + (int64_t)(work.begin + stage) * TN_SKINNY_STREAM_STAGE(N),
-                              size, &full[slot]);
+                              bytes, &full[slot]);
         left--, stage += a.k_warps;
         if (stage >= work.n) stage = work.k_warp;
     }
@@ -233,6 +234,12 @@ static __device__ __forceinline__ uint64_t skinny_x_tile(uint32_t at)
 {
     return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 |
            (uint64_t)1 << 62;
+}
+
+// Descriptor of the sums of a stage of x, whose descriptor is given: rows of 32 bytes in the 32-byte swizzle.
+template <int N> static __device__ __forceinline__ uint64_t skinny_sums_tile(uint64_t x)
+{
+    return ((x & 0xffffffffu) + TN_SKINNY_STREAM_X(N) / 16) | (uint64_t)(256 >> 4) << 32 | (uint64_t)3 << 62;
 }
 
 // --- products --------------------------------------------------------------------------------------------
@@ -258,7 +265,7 @@ skinny_stream_start_minimums(const typename skinny_batch<TYPE>::head (&head)[TIL
     for (int t = 0; t < TILES; t++) {
         uint32_t m[4] = {head[t][0].minimum[0], head[t][1].minimum[0], head[t][0].minimum[1],
                          head[t][1].minimum[1]};
-        skinny_wgmma(min_sums[t], m, x + TN_SKINNY_STREAM_X(N) / 16, 0);
+        skinny_wgmma(min_sums[t], m, skinny_sums_tile<N>(x), 0);
     }
     tn_wgmma_commit();
 }
@@ -621,7 +628,7 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
 }
 
 #define SKINNY_STREAM_KERNEL(NAME, TYPE, OTHER, N)                                                           \
-    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS(N), 1)                                        \
+    TN_ENTRY __launch_bounds__(32 * TN_SKINNY_STREAM_MAX_WARPS(TN_TYPE_##TYPE, TN_TYPE_##OTHER, N), 1)       \
         tn_skinny_stream_##NAME##_##N(const __grid_constant__ tn_cuda_skinny_stream_args a)                  \
     {                                                                                                        \
         skinny_stream_block<TN_TYPE_##TYPE, TN_TYPE_##OTHER, 1, N>(a);                                       \
@@ -633,10 +640,15 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 40)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 48)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 64)
-// Those of types that have one of 80 rows too.
+// Those of types that have some for up to 80 rows too.
 #define SKINNY_STREAM_80(TYPE)                                                                               \
     SKINNY_STREAM(TYPE)                                                                                      \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 72)                                                               \
     SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 80)
+// Those of types that have some for up to 88 rows too.
+#define SKINNY_STREAM_88(TYPE)                                                                               \
+    SKINNY_STREAM_80(TYPE)                                                                                   \
+    SKINNY_STREAM_KERNEL(TYPE, TYPE, TYPE, 88)
 // Those of weights of two types.
 #define SKINNY_STREAM_PAIR(TYPE, OTHER)                                                                      \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 16)                                                    \
@@ -644,6 +656,8 @@ static __device__ __forceinline__ void skinny_stream_block(const tn_cuda_skinny_
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 40)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 48)                                                    \
     SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 64)                                                    \
-    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 80)
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 72)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 80)                                                    \
+    SKINNY_STREAM_KERNEL(TYPE##_##OTHER, TYPE, OTHER, 88)
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the matrix products of 9 to 80 rows whose warps stream their own weights, on compute
+// Arguments of the matrix products of 9 to 88 rows whose warps stream their own weights, on compute
 // capability 9.0 (product/skinny/skinny_stream*.cu).
 #ifndef TN_CUDA_SKINNY_STREAM_ARGS_H
 #define TN_CUDA_SKINNY_STREAM_ARGS_H
@@ -20,19 +20,24 @@ enum {
 #define TN_SKINNY_STREAM_PIECE(r, part, c, columns)                                                          \
     ((r) / 4 * (columns)*8 + (c)*8 + (((r) % 4 * 2 + (part)) ^ (c) % 8))
 #define TN_SKINNY_STREAM_X(columns) ((columns)*TN_SKINNY_K * 2)
-// A fifth matrix, which types without minimums do not read, has the sums of the 8 runs of 32 in 16 of its 64
-// k: a pair of f16 of a 32nd of the sum, what f16 holds of it and the rest. Lane q reads runs q and q + 4.
-// This is the byte of the pair of run r, row c.
+// A fifth matrix, which types without minimums do not read, has the sums of the 8 runs of 32 in 16 k, with
+// rows of 32 bytes in the 32-byte swizzle: a pair of f16 of a 32nd of the sum, what f16 holds of it and the
+// rest. Lane q reads runs q and q + 4. This is the byte of the pair of run r, row c.
 #define TN_SKINNY_STREAM_SUM(r, c, columns)                                                                  \
-    (TN_SKINNY_STREAM_X(columns) + (c)*128 + ((r) / 4 ^ (c) % 8) * 16 + (r) % 4 * 4)
-#define TN_SKINNY_STREAM_STAGE(columns) (TN_SKINNY_STREAM_X(columns) + (columns)*128)
+    (TN_SKINNY_STREAM_X(columns) + (c)*32 + ((r) / 4 ^ (c) / 4 % 2) * 16 + (r) % 4 * 4)
+#define TN_SKINNY_STREAM_SUMS(columns) ((columns)*32)
+// Matrices with a swizzle of 128 bytes begin at multiples of 1024.
+#define TN_SKINNY_STREAM_STAGE(columns)                                                                      \
+    ((TN_SKINNY_STREAM_X(columns) + TN_SKINNY_STREAM_SUMS(columns) + 1023) / 1024 * 1024)
 
 enum {
     TN_SKINNY_STREAM_SLOTS = 2, // of weights of a warp; three leave less shared memory for x
 };
 
 // Warps of a block at most, as registers allow.
-#define TN_SKINNY_STREAM_MAX_WARPS(columns) ((columns) > 64 ? 12 : 16)
+#define TN_SKINNY_STREAM_LIGHT(t) ((t) == TN_TYPE_Q4_K || (t) == TN_TYPE_Q5_K)
+#define TN_SKINNY_STREAM_MAX_WARPS(t, other, columns)                                                        \
+    ((columns) <= 64 || (TN_SKINNY_STREAM_LIGHT(t) && (t) == (other)) ? 16 : 12)
 
 // Where the step before leaves the stages of x (TN_CUDA_READS_QUANTISED of runtime/kernel.h): the factors of
 // the results of its rows stand behind them.
