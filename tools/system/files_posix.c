@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE
 #include "tools/system/system.h"
 
 #include <dirent.h>
