@@ -43,12 +43,6 @@ bool sys_stream_status(FILE *f, sys_status *out)
     return take_status(fstat(fileno(f), &st), &st, out);
 }
 
-bool sys_same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 bool sys_is_readable(const char *path)
 {
     return access(path, R_OK) == 0;
