@@ -267,7 +267,8 @@ tn_status tn_refuse_own_file(const tn_gguf *gguf, const char *path)
         own = tn_same_file(part, path);
     }
     tn_free(ctx, part);
-    return own ? tn_fail(ctx, TN_ERR_ARG, "%s: would be replaced while it is read", path) : TN_OK;
+    if (!own) return TN_OK;
+    return tn_fail(ctx, TN_ERR_ARG, "%s: the same file is read; give another name for the result", path);
 }
 
 // --- tensors ---------------------------------------------------------------------------------------

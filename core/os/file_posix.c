@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mmap and pread for reading; temporary file, fsync, rename, fsync of the folder for writing.
+#if defined(__linux__)
 #define _GNU_SOURCE
+#endif
 #include "core/os/file_map.h"
 #include "core/os/file_os.h"
 
@@ -18,7 +20,7 @@
 
 // Reads pages of a mapping like touching them, but a page that cannot be read gives EFAULT instead of a
 // signal. Linux 5.14; older headers lack the name.
-#ifndef MADV_POPULATE_READ
+#if defined(__linux__) && !defined(MADV_POPULATE_READ)
 #define MADV_POPULATE_READ 22
 #endif
 
@@ -71,6 +73,12 @@ static int open_again(const char *name, int flags)
 static int sync_again(int fd)
 {
     int failed;
+#if defined(__APPLE__)
+    // There fsync leaves the bytes in the cache of the disk. Some file systems know only fsync.
+    do failed = fcntl(fd, F_FULLFSYNC);
+    while (failed && errno == EINTR);
+    if (!failed) return 0;
+#endif
     do failed = fsync(fd);
     while (failed && errno == EINTR);
     return failed;
@@ -132,7 +140,14 @@ tn_status tn_os_file_read(tn_context *ctx, const char *name, tn_os_file file, si
 
 void tn_os_file_ahead(tn_os_file file, size_t at, size_t n)
 {
+#if defined(__linux__)
     (void)posix_fadvise((int)file, (off_t)at, (off_t)n, POSIX_FADV_WILLNEED);
+#elif defined(__APPLE__)
+    struct radvisory soon = {.ra_offset = (off_t)at, .ra_count = (int)TN_MIN(n, INT_MAX)};
+    (void)fcntl((int)file, F_RDADVISE, &soon);
+#else
+    TN_UNUSED(file), TN_UNUSED(at), TN_UNUSED(n);
+#endif
 }
 
 tn_status tn_os_file_map(tn_context *ctx, const char *name, tn_os_file file, size_t size, void **out)
@@ -150,11 +165,16 @@ void tn_os_file_unmap(void *base, size_t size)
 
 bool tn_os_file_populate(const uint8_t *base, size_t at, size_t n)
 {
+#if defined(__linux__)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), first = at & ~(page - 1);
     int failed;
     do failed = madvise((uint8_t *)(uintptr_t)base + first, n + (at - first), MADV_POPULATE_READ);
     while (failed && (errno == EINTR || errno == EAGAIN));
     return !failed;
+#else
+    TN_UNUSED(base), TN_UNUSED(at), TN_UNUSED(n);
+    return false;
+#endif
 }
 
 // --- writing ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ void *tn_library_open(const tn_library_names *names, const tn_library_symbol *sy
                       const char **missing)
 {
     bool was_loaded;
-    void *library = tn_library_load(tn_library_name(names), &was_loaded);
+    const char *name = tn_library_name(names);
+    void *library = name ? tn_library_load(name, &was_loaded) : NULL;
     for (size_t i = 0; library && i < n; i++) {
         void *address = tn_library_address(library, symbols[i].symbol);
         if (!address) {

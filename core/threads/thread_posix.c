@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Threads of a POSIX system.
+#if defined(__linux__)
 #define _GNU_SOURCE
+#endif
 #include "core/threads/thread.h"
 
 #include <pthread.h>
@@ -14,8 +16,10 @@
 #if defined(__linux__)
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <pthread/qos.h>
 #endif
-#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if defined(__linux__) && defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 32)
 #define BLOCKS_SIGNALS
 #endif
@@ -23,7 +27,7 @@
 
 enum {
     STACK_SIZE = 2 << 20, // bytes: kernels have at most some 64 KiB of locals, sanitizers need more
-    BACKGROUND_NICE = 10,
+    BACKGROUND_NICE = 10, // Linux
 };
 
 struct tn_thread {
@@ -39,6 +43,10 @@ static void *run_thread(void *arg)
     tn_thread *t = arg;
 #if defined(__linux__)
     pthread_setname_np(pthread_self(), t->name);
+#elif defined(__APPLE__)
+    pthread_setname_np(t->name);
+    // The class of a thread decides whether it gets the fast cores; there is no affinity.
+    (void)pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0);
 #endif
     t->run(t->arg);
     return NULL;
@@ -108,6 +116,8 @@ void tn_thread_set_background(void)
     id_t self = (id_t)syscall(SYS_gettid);
     // A thread begins with the nice value of its creator. The system cuts values above the highest one to it.
     (void)setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + BACKGROUND_NICE);
+#elif defined(__APPLE__)
+    (void)pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0);
 #endif
 }
 

@@ -3,7 +3,9 @@
 //
 // Descriptors of a POSIX system that threads signal. Linux has eventfd(2), one descriptor with a counter;
 // elsewhere a pipe does the same.
+#if defined(__linux__)
 #define _GNU_SOURCE
+#endif
 #include "models/engine/os.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
 // Sessions: creation, the cache, the inputs of an eval. After the first token decoding reuses its plan: it
 // fills small buffers, submits, and reads the results; it records and allocates nothing.
 #include "core/cpu_features.h"
+#include "models/run/sampling/logits.h"
 #include "models/run/session.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -699,15 +699,9 @@ tn_status tn_session_best(tn_session *s, int32_t i, int32_t *token, float *logpr
     } else {
         const float *x = tn_session_logits(s, i);
         if (!x) return tn_fail(s->ctx, TN_ERR_STATE, "there are no logits");
-        int32_t n = s->model->config.n_vocab, best = 0;
-        double sum = 0.0;
-        for (int32_t k = 0; k < n; k++)
-            if (x[k] > x[best] || isnan(x[best])) best = k;
-        if (isnan(x[best])) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
-        for (int32_t k = 0; logprob && k < n; k++)
-            if (!isnan(x[k])) sum += x[k] == x[best] ? 1.0 : exp((double)x[k] - x[best]);
+        int32_t best = tn_logits_best(x, s->model->config.n_vocab, logprob ? &p : NULL);
+        if (best < 0) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
         *token = best;
-        if (logprob) p = (float)-log(sum);
     }
     if (!(p <= 0.0f)) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
     if (logprob) *logprob = p;

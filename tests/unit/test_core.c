@@ -121,11 +121,13 @@ static void test_ranges(tn_context *ctx)
 
 static void test_library(void)
 {
-    static const tn_library_names math = {"libm.so.6", "msvcrt.dll"}, none = {"libnone.so.0", "none.dll"};
+    static const tn_library_names math = {"libm.so.6", "msvcrt.dll", "libSystem.B.dylib"},
+                                  none = {"libnone.so.0", "none.dll", "libnone.0.dylib"}, no_name = {0};
     static const tn_library_symbol symbols[] = {{"cos", 0}, {"no_such_function", sizeof(void *)}};
     const char *missing = NULL;
     void *table[2] = {0};
     TEST_CHECK(!tn_library_open(&none, symbols, 1, table, &missing) && !missing);
+    TEST_CHECK(!tn_library_open(&no_name, symbols, 1, table, &missing) && !missing);
     TEST_CHECK(!tn_library_open(&math, symbols, 2, table, &missing));
     TEST_CHECK(missing && strcmp(missing, "no_such_function") == 0);
     void *library = tn_library_open(&math, symbols, 1, table, &missing);

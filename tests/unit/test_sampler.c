@@ -4,6 +4,7 @@
 // The sampling chain: draws against exact probabilities, penalties and bias to the last bit, extreme
 // logits, parameter ranges, failing allocations.
 #include "models/run/sampling/bans.h"
+#include "models/run/sampling/logits.h"
 #include "models/run/sampling/rng.h"
 #include "models/run/sampling/sampler.h"
 #include "tests/unit/chi_square.h"
@@ -467,6 +468,31 @@ static void check_range(const char *name, tn_status want, const tn_sampling *c)
     tn_sampler_destroy(&s);
 }
 
+// The best of a row, wherever it is, against plain loops in double.
+static void test_best(void)
+{
+    enum { N = 61 }; // lanes and a rest
+    float x[N], p, all_nan[] = {NAN, NAN, NAN};
+    tn_rng rng;
+    tn_rng_seed(&rng, 7);
+    for (int32_t at = 0; at < N; at++) {
+        double sum = 0;
+        for (int32_t i = 0; i < N; i++) x[i] = (float)(tn_rng_next(&rng) % 1000) * 0.01f - 20.0f;
+        x[(at + 1) % N] = NAN, x[(at + 2) % N] = -INFINITY;
+        x[at] = 3.5f;
+        x[(at + 9) % N] = 3.5f; // the first of equal ones counts
+        for (int32_t i = 0; i < N; i++) sum += isnan(x[i]) ? 0.0 : exp((double)x[i] - 3.5);
+        int32_t first = (at + 9) % N < at ? (at + 9) % N : at;
+        TEST_CHECK(tn_logits_best(x, N, &p) == first && tn_logits_best(x, N, NULL) == first);
+        TEST_CHECK(fabs((double)p + log(sum)) < 1e-6);
+        x[at] = x[(at + 9) % N] = INFINITY;
+        TEST_CHECK(tn_logits_best(x, N, &p) == first && fabs((double)p + log(2.0)) < 1e-7);
+    }
+    TEST_CHECK(tn_logits_best(all_nan, 3, &p) == -1);
+    all_nan[1] = -INFINITY;
+    TEST_CHECK(tn_logits_best(all_nan, 3, &p) == 1 && p == 0);
+}
+
 static void test_range_FLOAT(const char *name, size_t offset, double low, double high)
 {
     float min = (float)low, max = (float)high;
@@ -601,6 +627,7 @@ int main(void)
     test_bias();
     test_logprob();
     test_extreme();
+    test_best();
     test_ranges();
     test_bans();
     test_allocations();

@@ -155,11 +155,13 @@ static void put_engine(FILE *f, server *s)
         (double)e.n_preempted);
 }
 
+// -1: the system does not say.
 static int open_files(void)
 {
-    DIR *dir = opendir("/proc/self/fd");
+    DIR *dir = opendir("/proc/self/fd"); // Linux
     int n = 0;
-    if (!dir) return 0;
+    if (!dir) dir = opendir("/dev/fd"); // macOS, BSDs
+    if (!dir) return -1;
     while (readdir(dir)) n++;
     closedir(dir);
     return n - 3; // ".", ".." and the folder itself
@@ -168,14 +170,16 @@ static int open_files(void)
 static void put_process(FILE *f, server *s)
 {
     long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
+    FILE *statm = fopen("/proc/self/statm", "r"); // Linux
     if (statm) {
         if (fscanf(statm, "%*s %ld", &pages) != 1) pages = 0;
         fclose(statm);
     }
-    put(f, "process_resident_memory_bytes", "gauge", "Memory in use.",
-        (double)pages * (double)sysconf(_SC_PAGESIZE));
-    put(f, "process_open_fds", "gauge", "Open file descriptors.", open_files());
+    int n_files = open_files();
+    if (pages > 0)
+        put(f, "process_resident_memory_bytes", "gauge", "Memory in use.",
+            (double)pages * (double)sysconf(_SC_PAGESIZE));
+    if (n_files >= 0) put(f, "process_open_fds", "gauge", "Open file descriptors.", n_files);
     put(f, "process_start_time_seconds", "gauge", "When requests were accepted.", (double)s->created);
     head(f, "tenon_build_info", "gauge", "The version and the first model.");
     fprintf(f, "tenon_build_info{version=\"%s\",model=\"", tn_version());

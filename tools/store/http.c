@@ -339,7 +339,8 @@ http_result http_get(http *h, const http_request *r, http_head *head, char why[H
 static bool load_functions(http *h)
 {
     // libcurl by OpenSSL or by any other library for TLS: programs see the same functions.
-    static const char *const files[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"};
+    static const char *const files[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4",
+                                        "libcurl.4.dylib"};
     for (size_t i = 0; i < sizeof files / sizeof *files && !h->library; i++)
         h->library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
     if (!h->library) return false;

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#define _DEFAULT_SOURCE // flock
 #include "tools/store/part.h"
 
 #include "tools/common.h"
@@ -11,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +53,7 @@ int part_open(part *p, const char *folder, const char *name)
     for (int i = 0; i < LOCK_TRIES; i++) {
         p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (p->fd < 0) return fail(EXIT_FAILED, "cannot open %s: %s", p->path, strerror(errno));
-        if (flock(p->fd, LOCK_EX | LOCK_NB) == 0 && is_current(p)) return 0;
+        if (part_lock(p->fd) && is_current(p)) return 0;
         int error = errno;
         bool current = is_current(p);
         close(p->fd);

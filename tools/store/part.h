@@ -20,6 +20,7 @@ typedef struct part_origin {
 
 // Makes the folder, opens and locks the part. 0 or an exit code after a message.
 int part_open(part *p, const char *folder, const char *name);
+bool part_lock(int fd); // without waiting; false: errno says why, EWOULDBLOCK: another program has the lock
 bool part_truncate(part *p);
 // False: there is none, or it cannot be read.
 bool part_read_origin(const part *p, part_origin *o);

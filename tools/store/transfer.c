@@ -5,7 +5,6 @@
 // FILE by a rename when it is complete, checked, and on the disk. FILE.part.json says what the bytes belong
 // to: a later run goes on behind them if that is still what the server has. The program may end at any
 // moment.
-#define _DEFAULT_SOURCE // flock
 #include "tools/interrupt.h"
 #include "tools/json/json.h"
 #include "tools/json/json_read.h"

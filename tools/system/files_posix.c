@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE
 #include "tools/system/system.h"
 
 #include <dirent.h>
@@ -42,12 +41,6 @@ bool sys_stream_status(FILE *f, sys_status *out)
 {
     struct stat st;
     return take_status(fstat(fileno(f), &st), &st, out);
-}
-
-bool sys_same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
 bool sys_is_readable(const char *path)

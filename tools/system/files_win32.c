@@ -86,19 +86,6 @@ bool sys_stream_status(FILE *f, sys_status *out)
     return false;
 }
 
-bool sys_same_file(const char *a, const char *b)
-{
-    BY_HANDLE_FILE_INFORMATION x, y;
-    HANDLE ha = open_status(a, 0), hb = open_status(b, 0);
-    bool both = ha != INVALID_HANDLE_VALUE && hb != INVALID_HANDLE_VALUE;
-    bool same = both && GetFileInformationByHandle(ha, &x) && GetFileInformationByHandle(hb, &y) &&
-                x.dwVolumeSerialNumber == y.dwVolumeSerialNumber && x.nFileIndexHigh == y.nFileIndexHigh &&
-                x.nFileIndexLow == y.nFileIndexLow;
-    if (ha != INVALID_HANDLE_VALUE) CloseHandle(ha);
-    if (hb != INVALID_HANDLE_VALUE) CloseHandle(hb);
-    return same;
-}
-
 bool sys_is_readable(const char *path)
 {
     wchar_t *wide = wide_of(path);

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE
 #include "tools/system/system.h"
 
 #include <fcntl.h>
@@ -46,7 +45,11 @@ uint64_t peak_rss(void)
 {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-    return (uint64_t)usage.ru_maxrss * 1024; // Linux counts KiB
+#if defined(__APPLE__)
+    return (uint64_t)usage.ru_maxrss; // bytes there
+#else
+    return (uint64_t)usage.ru_maxrss * 1024; // KiB on Linux and the BSDs
+#endif
 }
 
 uint64_t sys_process_id(void)
@@ -72,6 +75,8 @@ void sys_machine_get(sys_machine *out)
     if (uname(&system) == 0)
         snprintf(out->system, sizeof out->system, "%.40s %.40s, %.40s", system.sysname, system.release,
                  system.machine);
+#if defined(_SC_PHYS_PAGES) // not of POSIX
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0) out->memory = (uint64_t)pages * (uint64_t)page;
+#endif
 }

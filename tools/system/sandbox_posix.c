@@ -3,7 +3,9 @@
 //
 // Filters of system calls (seccomp) that all threads get. A refused call gives EPERM, so that what needs it
 // fails with a message. Files, sockets and pipes that are open stay usable.
+#if defined(__linux__)
 #define _GNU_SOURCE // syscall
+#endif
 #include "tools/common.h"
 #include "tools/system/system.h"
 

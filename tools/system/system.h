@@ -45,7 +45,6 @@ typedef struct sys_status {
 bool sys_file_status(const char *path, sys_status *out);
 bool sys_link_status(const char *path, sys_status *out); // of the link itself
 bool sys_stream_status(FILE *f, sys_status *out);
-bool sys_same_file(const char *a, const char *b);
 bool sys_is_readable(const char *path);
 
 FILE *sys_open(const char *path, const char *mode);

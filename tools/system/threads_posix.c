@@ -11,8 +11,12 @@ struct sys_thread {
     void *arg;
 };
 
+// macOS has no pthread_barrier.
 struct sys_barrier {
-    pthread_barrier_t barrier;
+    pthread_mutex_t lock;
+    pthread_cond_t all_here;
+    int32_t n_threads, n_waiting;
+    uint32_t round; // so many times all were here
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,19 +57,33 @@ void sys_unlock(void)
 sys_barrier *sys_barrier_create(int32_t n_threads)
 {
     sys_barrier *b = malloc(sizeof *b);
-    if (b && pthread_barrier_init(&b->barrier, NULL, (unsigned)n_threads) == 0) return b;
+    if (!b) return NULL;
+    *b = (sys_barrier){.n_threads = n_threads};
+    if (pthread_mutex_init(&b->lock, NULL) == 0) {
+        if (pthread_cond_init(&b->all_here, NULL) == 0) return b;
+        pthread_mutex_destroy(&b->lock);
+    }
     free(b);
     return NULL;
 }
 
 void sys_barrier_wait(sys_barrier *b)
 {
-    pthread_barrier_wait(&b->barrier);
+    pthread_mutex_lock(&b->lock);
+    uint32_t round = b->round;
+    if (++b->n_waiting == b->n_threads) {
+        b->n_waiting = 0;
+        b->round++;
+        pthread_cond_broadcast(&b->all_here);
+    }
+    while (b->round == round) pthread_cond_wait(&b->all_here, &b->lock);
+    pthread_mutex_unlock(&b->lock);
 }
 
 void sys_barrier_destroy(sys_barrier *b)
 {
     if (!b) return;
-    pthread_barrier_destroy(&b->barrier);
+    pthread_cond_destroy(&b->all_here);
+    pthread_mutex_destroy(&b->lock);
     free(b);
 }

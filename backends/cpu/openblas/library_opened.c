@@ -6,8 +6,8 @@
 
 // With threads of its own in Fedora, where the plain name is the build without; the plain name elsewhere.
 static const tn_library_names usual[] = {
-    {"libopenblasp.so.0", "libopenblas.dll"},
-    {"libopenblas.so.0", "openblas.dll"},
+    {"libopenblasp.so.0", "libopenblas.dll", "libopenblas.0.dylib"},
+    {"libopenblas.so.0", "openblas.dll", "libopenblas.dylib"},
 };
 
 const char *tn_openblas_name(size_t i)

@@ -9,7 +9,7 @@ static const tn_library_symbol functions[] = {
 #include "backends/cuda/runtime/driver.def"
 };
 
-static const tn_library_names names = {"libcuda.so.1", "nvcuda.dll"};
+static const tn_library_names names = {"libcuda.so.1", "nvcuda.dll", "libcuda.dylib"};
 
 bool tn_cuda_driver_open(tn_cuda_driver *driver, char *why, size_t why_size)
 {

@@ -18,16 +18,22 @@ else
     sed "1s|^[^:]*:|$out:|" "$dependencies.nvcc" >"$dependencies"
 fi
 cat >"$out.S" <<END
-#ifdef _WIN32
+#if defined(_WIN32)
+#define NAME(symbol) symbol
     .section .rdata,"dr"
+#elif defined(__APPLE__)
+#define NAME(symbol) _##symbol
+    .private_extern NAME($symbol)
+    .section __TEXT,__const
 #else
+#define NAME(symbol) symbol
     .section .note.GNU-stack,"",%progbits
     .hidden $symbol
     .section .rodata
 #endif
     .balign 64
-    .globl $symbol
-$symbol:
+    .globl NAME($symbol)
+NAME($symbol):
     .incbin "$out.fatbin"
 END
 # shellcheck disable=SC2086

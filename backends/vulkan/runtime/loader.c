@@ -59,13 +59,16 @@ static bool hides_layered(const tn_vk_instance *v)
 
 static bool make_instance(tn_vk_instance *v, char *why, size_t why_size)
 {
-    static const tn_library_names names = {"libvulkan.so.1", "vulkan-1.dll"};
+    // The loader, or the one driver of macOS without it.
+    static const tn_library_names names[] = {{"libvulkan.so.1", "vulkan-1.dll", "libvulkan.1.dylib"},
+                                             {NULL, NULL, "libMoltenVK.dylib"}};
     static const tn_library_symbol first = {"vkGetInstanceProcAddr", offsetof(tn_vk_instance, get_proc)};
     const char *missing = NULL;
-    v->library = tn_library_open(&names, &first, 1, v, &missing);
+    for (size_t i = 0; i < TN_COUNT(names) && !v->library && !missing; i++)
+        v->library = tn_library_open(&names[i], &first, 1, v, &missing);
     if (!v->library && !missing) {
         snprintf(why, why_size, "no Vulkan loader on this machine (%s cannot be opened)",
-                 tn_library_name(&names));
+                 tn_library_name(&names[0]));
         return false;
     }
     uint32_t version = 0;

@@ -22,20 +22,27 @@ esac
 # The dependency file has to name the object, not the module.
 sed "1s|^[^:]*:|$out:|" "$dependencies.glsl" >"$dependencies"
 cat >"$out.S" <<END
-#ifdef _WIN32
+#if defined(_WIN32)
+#define NAME(symbol) symbol
     .section .rdata,"dr"
+#elif defined(__APPLE__)
+#define NAME(symbol) _##symbol
+    .private_extern NAME(tn_vk_code_$stem)
+    .private_extern NAME(tn_vk_code_end_$stem)
+    .section __TEXT,__const
 #else
+#define NAME(symbol) symbol
     .section .note.GNU-stack,"",%progbits
     .hidden tn_vk_code_$stem
     .hidden tn_vk_code_end_$stem
     .section .rodata
 #endif
     .balign 64
-    .globl tn_vk_code_$stem
-    .globl tn_vk_code_end_$stem
-tn_vk_code_$stem:
+    .globl NAME(tn_vk_code_$stem)
+    .globl NAME(tn_vk_code_end_$stem)
+NAME(tn_vk_code_$stem):
     .incbin "$out.spv"
-tn_vk_code_end_$stem:
+NAME(tn_vk_code_end_$stem):
 END
 # shellcheck disable=SC2086
 $cc -c -o "$out" "$out.S"

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { LANES = 8 };
-
 // --- life --------------------------------------------------------------------------------------------
 
 static tn_status reserve(tn_sampler *s, const tn_sampling *cfg)
@@ -71,18 +69,6 @@ void tn_sampler_destroy(tn_sampler **sampler)
 }
 
 // --- logits ------------------------------------------------------------------------------------------
-
-// Lanes, so that compilers vectorise the sum of integers.
-static uint64_t sum_exp(const float *x, int32_t n, float max)
-{
-    uint64_t lanes[LANES] = {0}, sum = 0;
-    int32_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int32_t j = 0; j < LANES; j++) lanes[j] += tn_weight_fixed(tn_exp_negative(x[i + j] - max));
-    for (; i < n; i++) sum += tn_weight_fixed(tn_exp_negative(x[i] - max));
-    for (int32_t j = 0; j < LANES; j++) sum += lanes[j];
-    return sum;
-}
 
 static void apply_bias(tn_sampler *s)
 {
@@ -154,7 +140,7 @@ tn_status tn_sampler_choose(tn_sampler *s, const float *logits, int32_t *token, 
     for (int32_t i = 0; i < s->n_vocab; i++) x[i] = tn_logit_tidy(logits[i]);
     float model_max = tn_logits_max(x, s->n_vocab);
     if (model_max == -INFINITY) return tn_fail(s->ctx, TN_ERR_INTERNAL, "logits are not finite");
-    double log_sum = log(tn_weight_value(sum_exp(x, s->n_vocab, model_max)));
+    double log_sum = log(tn_weight_value(tn_logits_weight(x, s->n_vocab, model_max)));
     find_logprobs(s, (double)model_max, log_sum);
     apply_bias(s);
     tn_status status = tn_limits_apply(s);

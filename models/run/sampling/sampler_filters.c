@@ -10,22 +10,6 @@
 
 #include <string.h>
 
-// Independent lanes for maxima and sums: the order of additions is fixed, and compilers can still vectorise
-// them.
-enum { LANES = 8 };
-
-float tn_logits_max(const float *x, int32_t n)
-{
-    float lanes[LANES];
-    int32_t i = 0;
-    for (int32_t j = 0; j < LANES; j++) lanes[j] = -INFINITY;
-    for (; i + LANES <= n; i += LANES)
-        for (int32_t j = 0; j < LANES; j++) lanes[j] = TN_MAX(x[i + j], lanes[j]);
-    for (; i < n; i++) lanes[0] = TN_MAX(x[i], lanes[0]);
-    for (int32_t j = 1; j < LANES; j++) lanes[0] = TN_MAX(lanes[j], lanes[0]);
-    return lanes[0];
-}
-
 // --- candidates --------------------------------------------------------------------------------------
 
 static void collect(tn_sampler *s)

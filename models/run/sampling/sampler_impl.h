@@ -7,6 +7,7 @@
 #ifndef TN_MODELS_SAMPLER_IMPL_H
 #define TN_MODELS_SAMPLER_IMPL_H
 
+#include "models/run/sampling/logits.h"
 #include "models/run/sampling/rng.h"
 #include "models/run/sampling/sampler.h"
 #include "ops/sample.h"
@@ -141,6 +142,5 @@ void tn_logits_close(tn_sampler *s);
 // Draws one of the candidates, by their probabilities or by Mirostat.
 int32_t tn_choice_draw(tn_sampler *s);
 int32_t tn_choice_best(tn_sampler *s);
-float tn_logits_max(const float *x, int32_t n);
 
 #endif

@@ -92,9 +92,9 @@ static void open_library(const tn_cuda *c, struct tn_cuda_blas *b)
     static const struct {
         int major;
         tn_library_names names;
-    } versions[] = {{13, {"libcublasLt.so.13", "cublasLt64_13.dll"}},
-                    {12, {"libcublasLt.so.12", "cublasLt64_12.dll"}},
-                    {11, {"libcublasLt.so.11", "cublasLt64_11.dll"}}};
+    } versions[] = {{13, {"libcublasLt.so.13", "cublasLt64_13.dll", NULL}},
+                    {12, {"libcublasLt.so.12", "cublasLt64_12.dll", NULL}},
+                    {11, {"libcublasLt.so.11", "cublasLt64_11.dll", NULL}}};
     const char *missing = NULL;
     void *library = NULL;
     b->state = ABSENT;
