@@ -114,8 +114,8 @@ static double chunk_bound(const char *isa, tn_dtype dtype)
     return dtype == TN_TYPE_F32 ? 1e-5 : 2e-2;
 }
 
-// Fusion changes the last bits of activations. Where quantised products round those to 8 bits, one of them may
-// move by a step, and the state of a delta net carries that on; without this rounding nothing moves.
+// Fusion changes the last bits of activations. Where quantised products round those to 8 bits, one of them
+// may move by a step, and the state of a delta net carries that on; without this rounding nothing moves.
 static void test_fusion(tn_model *model, const tiny_shape *shape)
 {
     static float fused[MAX_TOKENS * VOCAB], plain[MAX_TOKENS * VOCAB];

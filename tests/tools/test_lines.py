@@ -86,12 +86,12 @@ ROPE = [
      ".rope.scaling.type=str:yarn", ".rope.scaling.attn_factor=float:3", "llama.rope.scaling.factor=float:4",
      ".rope.scaling.original_context_length=int:64"),
     (["--rope-scaling", "yarn", "--rope-scale", "40", "--yarn-beta-fast", "1000", "--yarn-beta-slow", "900"],
-     ".rope.scaling.type=str:yarn", ".rope.scaling.factor=float:40", ".rope.scaling.yarn_beta_fast=float:1000",
-     ".rope.scaling.yarn_beta_slow=int:900"),
+     ".rope.scaling.type=str:yarn", ".rope.scaling.factor=float:40",
+     ".rope.scaling.yarn_beta_fast=float:1000", ".rope.scaling.yarn_beta_slow=int:900"),
 ]
 BAD_OVERRIDES = ["x", ".rope.freq_base=500", ".rope.freq_base=float:x", ".rope.freq_base=str:500",
-                 ".no_such_key=int:1", ".ssm.conv_kernel=int:4", ".block_count=int:99999999999", "tokenizer.ggml.add_bos_token=bool:no",
-                 "tokenizer.ggml.tokens=str:a"]
+                 ".no_such_key=int:1", ".ssm.conv_kernel=int:4", ".block_count=int:99999999999",
+                 "tokenizer.ggml.add_bos_token=bool:no", "tokenizer.ggml.tokens=str:a"]
 
 
 def check_overrides(t):

@@ -418,7 +418,8 @@ static const struct {
 } fixed[] = {
 #define FIXED(type, expected) {#type, sizeof(type), (expected)}
     FIXED(tn_allocator, 24), FIXED(tn_executor, 16), FIXED(tn_device_memory, 56),
-    FIXED(tn_device_memory_parts, 32), FIXED(tn_logprob, 8), FIXED(tn_text_ids, 16), FIXED(tn_binding, 24), FIXED(tn_attention_args, 64),
+    FIXED(tn_device_memory_parts, 32), FIXED(tn_logprob, 8), FIXED(tn_text_ids, 16), FIXED(tn_binding, 24),
+    FIXED(tn_attention_args, 64),
     FIXED(tn_short_conv_args, 40), FIXED(tn_delta_rule_args, 64),
 };
 // clang-format on
