@@ -21,7 +21,7 @@ import make_abi  # noqa: E402
 # Pointers of functions with a status that may be NULL, as their header says. Configurations (`cfg`) of
 # functions that create something may always be.
 ALLOWED = {
-    ("tn_session_best", "logprob"), ("tn_session_predict", "cfg"),
+    ("tn_session_best", "logprob"), ("tn_session_predict", "cfg"), ("tn_engine_predict", "cfg"),
     ("tn_model_plan_dump", "cfg"), ("tn_model_host_overhead", "cfg"),
     ("tn_chat_tokenize", "cfg"), ("tn_chat_tokenize_last", "cfg"), ("tn_chat_render", "cfg"),
     ("tn_model_open", "cfg"), ("tn_model_open_source", "cfg"),

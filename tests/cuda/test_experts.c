@@ -47,6 +47,13 @@ static tn_tensor *experts(tn_graph *g, const layer *l, tn_tensor *x, tn_tensor *
     return tn_op_matmul_id(g, h, tn_graph_weight(g, "down", l->down, SHAPE(EXPERTS, WIDTH, HIDDEN)), ids);
 }
 
+// Those of an input are refused if they lead outside; those that the graph makes may be anything.
+static tn_tensor *strange_ids(tn_graph *g, int64_t n_tokens)
+{
+    tn_tensor *ids = IDS("ids", n_tokens, USED);
+    return tn_op_concat(g, tn_op_slice(g, ids, 1, 0, 1), tn_op_slice(g, ids, 1, 1, USED - 1), 1);
+}
+
 static void record(tn_graph *g, const layer *l)
 {
     tn_tensor *x = INPUT("x", l->n_tokens, WIDTH), *norm = tn_op_rms_norm(g, x, WEIGHT("norm", WIDTH), 1e-5f);
@@ -54,7 +61,7 @@ static void record(tn_graph *g, const layer *l)
     tn_tensor *ids = tn_op_top_k(g, logits, NULL, &(tn_top_k_params){.k = USED});
     tn_tensor *factors = tn_op_moe_weights(
         g, logits, ids, &(tn_moe_weights_params){.gating = TN_GATING_SOFTMAX, .normalise = 1});
-    tn_tensor *used = l->strange ? IDS("ids", l->n_tokens, USED) : ids;
+    tn_tensor *used = l->strange ? strange_ids(g, l->n_tokens) : ids;
     tn_tensor *down = experts(g, l, tn_op_reshape(g, norm, SHAPE(l->n_tokens, 1, WIDTH)), used);
     tn_tensor *y = tn_op_add(g, tn_op_moe_sum(g, down, factors), x);
     OUTPUT("y", y);

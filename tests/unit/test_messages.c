@@ -224,7 +224,7 @@ static void test_null_arguments_of_models(void)
     REFUSED("no known shape", tn_model_shape_get(ctx, NULL, NULL));
     REFUSED("shape", tn_model_create_random(ctx, NULL, NULL, &(tn_model *){NULL}));
     REFUSED("tn_session_memory", tn_session_predict(model, NULL, NULL));
-    REFUSED("tn_session_memory", tn_engine_predict(model, NULL, NULL));
+    REFUSED("out", tn_engine_predict(model, NULL, NULL));
     REFUSED("out", tn_session_create(model, NULL, NULL));
     REFUSED("tn_feed", tn_session_eval(session, NULL, 1));
     REFUSED("no tokens",

@@ -66,11 +66,11 @@ static inline void tn_engine_config_default(tn_engine_config *cfg)
     tn_engine_config_init(cfg, sizeof *cfg);
 }
 
-// cfg may be NULL. The statuses of tn_session_create; TN_ERR_UNSUPPORTED: the model gives no logits.
 // Bytes of the session of such an engine, as tn_session_predict has them; works on metadata-only models. cfg
 // may be NULL.
 TN_API TN_MUST_USE tn_status tn_engine_predict(tn_model *model, const tn_engine_config *cfg,
                                                tn_session_memory *out);
+// cfg may be NULL. The statuses of tn_session_create; TN_ERR_UNSUPPORTED: the model gives no logits.
 TN_API TN_MUST_USE tn_status tn_engine_create(tn_model *model, const tn_engine_config *cfg, tn_engine **out);
 // Requests that have not ended end without an event.
 TN_API void tn_engine_destroy(tn_engine **engine); // clears *engine; NULL is fine
