@@ -502,9 +502,10 @@ static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, 
                 convert_queries<D, shape<D, TYPE>::BF16, 8>(a, p, m.q[0], group * GROUP_ROWS, GROUP_ROWS,
                                                             threadIdx.x / TN_WARP % 4, 4);
             tn_named_sync(QUERIES_BARRIER + group, GROUP);
-        } else {
-            tn_barrier_wait(&m.q_full[stage], u.n / Q_STAGES % 2);
         }
+        // For the first tile too, though the warps that arrive have put nothing there: without it, the wait
+        // for a later tile could see a phase that has not begun as the one before, which has ended.
+        tn_barrier_wait(&m.q_full[stage], u.n / Q_STAGES % 2);
         int start = p.key, end = p.end;
         bool none = p.seq < 0 || start >= end;
         if (!CUTS && none && u.pending) finish<D, TYPE, CUTS>(a, m, w, group, u);
