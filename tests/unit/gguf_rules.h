@@ -169,7 +169,7 @@ static inline void rules_names(const rules_field *f, char *buf, size_t size)
 }
 
 // Values that a field must not have, and some next to them that it may; `rule` as in the list of validity
-// rules of the format. PAST: one more than the rest of the file can hold, in units of the field.
+// rules of the format. PAST: one more than the rest of the file can hold, counted as the field counts.
 #define RULES_PAST UINT64_C(0x8000000000000123)
 typedef struct rules_row {
     int rule;
