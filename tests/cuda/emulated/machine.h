@@ -96,6 +96,7 @@ typedef struct mbarrier {
     uint32_t offset, count, pending;
     int64_t bytes;
     uint32_t phase;
+    bool unseen; // a phase has ended, and no thread has waited for it as yet
 } mbarrier;
 
 // A product of a warpgroup (wgmma), carried out when it is waited for, and what its lanes gave.

@@ -255,14 +255,22 @@ void tn_emulated_mbarrier_init(uint32_t address, uint32_t count)
     memcpy(at, &word, sizeof word);
 }
 
+// A wait knows a phase by its parity only. Where a phase ends and nobody has waited for the one before, a
+// thread that is early would take the phase before that one for its own, and not wait: synccheck of
+// compute-sanitizer calls that a missing wait.
 static void mbarrier_check(block *b, mbarrier *bar)
 {
     if (bar->pending > 0 || bar->bytes != 0) return;
+    if (bar->unseen)
+        tn_emulated_fail("mbarrier at %u: a phase ends, nobody has waited for the one before", bar->offset);
     bar->phase ^= 1;
     bar->pending = bar->count;
+    bar->unseen = true;
     for (uint32_t i = 0; i < m->n_threads.x; i++) {
         fiber *f = &b->fibers[i];
-        if (f->state == WAITS_MBARRIER && f->wait_on == bar->offset) tn_emulated_wake(f);
+        if (f->state != WAITS_MBARRIER || f->wait_on != bar->offset) continue;
+        bar->unseen = false;
+        tn_emulated_wake(f);
     }
 }
 
@@ -282,6 +290,7 @@ void tn_emulated_mbarrier_wait(uint32_t address, uint32_t parity)
     block *b = this_fiber()->block;
     while (mbarrier_get(b, address)->phase == (parity & 1))
         tn_emulated_park(WAITS_MBARRIER, address, parity & 1 ? "mbarrier, parity 1" : "mbarrier, parity 0");
+    mbarrier_get(b, address)->unseen = false;
 }
 
 void tn_emulated_mbarrier_bytes(block *b, uint32_t offset, uint32_t bytes)
