@@ -9,11 +9,13 @@
 
 // --- repeated layers -----------------------------------------------------------------------------
 
-static bool same_view(const tn_view *a, const tn_view *b)
+static bool same_shape(const tn_view *a, const tn_view *b)
 {
-    return a->dtype == b->dtype && memcmp(a->ne, b->ne, sizeof a->ne) == 0;
+    return memcmp(a->ne, b->ne, sizeof a->ne) == 0;
 }
 
+// Whether two steps look the same: types of sources are not drawn, and files often have weights of two types
+// in layers by turns.
 static bool alike(const tn_plan *p, int32_t i, int32_t j)
 {
     const tn_plan_step *a = &p->steps[i], *b = &p->steps[j];
@@ -21,8 +23,8 @@ static bool alike(const tn_plan *p, int32_t i, int32_t j)
     if (a->step.n_src != b->step.n_src || a->n_launches != b->n_launches) return false;
     if (a->step.join.next != b->step.join.next) return false;
     for (int32_t k = 0; k < a->step.n_src; k++)
-        if (!same_view(&a->step.src[k], &b->step.src[k])) return false;
-    return same_view(&a->step.dst[0], &b->step.dst[0]);
+        if (!same_shape(&a->step.src[k], &b->step.src[k])) return false;
+    return a->step.dst[0].dtype == b->step.dst[0].dtype && same_shape(&a->step.dst[0], &b->step.dst[0]);
 }
 
 int32_t tn_dump_runs(const tn_plan *p, tn_dump_run *runs)
@@ -61,24 +63,35 @@ static void put_quoted(tn_strbuf *out, const char *text)
     tn_strbuf_json(out, text, strlen(text));
 }
 
-// Why the ops of a group are one step: the patterns that fired at their results.
-void tn_dump_reason(const tn_plan *p, int32_t step, tn_strbuf *out)
-{
-    int32_t n = 0;
-    for (const tn_fusion_note *note = p->notes; note; note = note->next) {
-        bool here = false;
-        for (int32_t i = 0; i < p->n_ops && !note->reason && !here; i++)
-            here = p->ops[i].step == step && p->ops[i].value->name &&
-                   strcmp(p->ops[i].value->name, note->node) == 0;
-        if (here) tn_strbuf_printf(out, "%s%s", n++ ? "; " : "", note->pattern);
-    }
-}
-
 static int32_t group_size(const tn_plan *p, int32_t step)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < p->n_ops; i++) n += p->ops[i].step == step;
     return n;
+}
+
+// Whether an op stays alone and reads what a step does.
+static bool reads_step(const tn_plan *p, const tn_recorded *op, int32_t step)
+{
+    bool reads = false;
+    for (int32_t k = 0; k < op->n_src; k++)
+        reads = reads || (op->src[k] >= 0 && p->ops[op->src[k]].step == step);
+    return reads && op->step != step && group_size(p, op->step) == 1;
+}
+
+// Why the ops of a group are one step: the patterns that fired at their results or, if there are none, at
+// an op behind them (what is done for the cache is found from the attention that reads it).
+void tn_dump_reason(const tn_plan *p, int32_t step, tn_strbuf *out)
+{
+    int32_t n = 0;
+    for (int behind = 0; behind < 2 && n == 0; behind++)
+        for (const tn_fusion_note *note = p->notes; note; note = note->next) {
+            bool here = false;
+            for (int32_t i = 0; i < p->n_ops && !note->reason && !here; i++)
+                here = p->ops[i].value->name && strcmp(p->ops[i].value->name, note->node) == 0 &&
+                       (behind ? reads_step(p, &p->ops[i], step) : p->ops[i].step == step);
+            if (here) tn_strbuf_printf(out, "%s%s", n++ ? "; " : "", note->pattern);
+        }
 }
 
 static void dot_group(const tn_plan *p, int32_t step, tn_strbuf *out)
@@ -93,7 +106,7 @@ static void dot_group(const tn_plan *p, int32_t step, tn_strbuf *out)
     for (int32_t i = 0; i < p->n_ops; i++) {
         if (p->ops[i].step != step) continue;
         char shape[96];
-        tn_strbuf_printf(out, "    r%d [label=\"%s\\n%s\"];\n", i, tn_op_name(p->ops[i].op),
+        tn_strbuf_printf(out, "    r%d [label=\"%s %s\"];\n", i, tn_op_name(p->ops[i].op),
                          tn_view_text(&p->ops[i].value->view, shape, sizeof shape));
     }
     if (fused) tn_strbuf_puts(out, "    }\n");
@@ -104,7 +117,7 @@ static void dot_step(const tn_plan *p, int32_t i, tn_strbuf *out)
     const tn_plan_step *s = &p->steps[i];
     char shape[96];
     bool folded = (s->step.join.next & TN_JOIN_FOLD) != 0; // the next step launches it
-    tn_strbuf_printf(out, "    s%d [label=\"%s\\n%s\\n", i, tn_op_name(s->step.op),
+    tn_strbuf_printf(out, "    s%d [label=\"%s %s\\n", i, tn_op_name(s->step.op),
                      tn_view_text(&s->step.dst[0], shape, sizeof shape));
     put_quoted(out, s->step.name);
     for (int32_t k = 0; k < s->n_launches; k++) {
@@ -183,7 +196,9 @@ void tn_plan_dump_dot(const tn_plan *p, tn_strbuf *out)
         find_drawn(runs, n_runs, drawn);
         tn_strbuf_puts(out,
                        "digraph plan {\n  rankdir=TB; compound=true; newrank=true; fontname=\"monospace\";\n"
-                       "  node [shape=box, fontname=\"monospace\", fontsize=10];\n"
+                       "  fontsize=11; ranksep=0.2; nodesep=0.12; labeljust=l;\n"
+                       "  node [shape=box, fontname=\"monospace\", fontsize=10, height=0.2, "
+                       "margin=\"0.07,0.03\"];\n  edge [arrowsize=0.6];\n"
                        "  subgraph cluster_recorded { label=\"as recorded; boxes: fused, and why\";\n");
         dot_runs(p, runs, n_runs, false, out);
         dot_recorded_edges(p, drawn, out);

@@ -32,6 +32,9 @@ static bool is_counter(const char *begin, const char *at)
 static uint64_t hash_line(const char *text, size_t n)
 {
     uint64_t h = 14695981039346656037u; // FNV-1a
+    // Blanks before the number of a step are as many as it leaves.
+    size_t blanks = strspn(text, " ");
+    if (blanks < n && isdigit((unsigned char)text[blanks])) text += blanks, n -= blanks;
     for (size_t i = 0; i < n; i++) {
         bool first = isdigit((unsigned char)text[i]) && is_counter(text, text + i);
         while (first && i + 1 < n && isdigit((unsigned char)text[i + 1])) i++;

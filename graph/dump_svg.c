@@ -23,9 +23,9 @@ enum {
 };
 enum {
     OPS_X = 92,
-    OPS_W = 350,
-    STEPS_X = 482,
-    STEPS_W = 494,
+    OPS_W = 400,
+    STEPS_X = 532,
+    STEPS_W = 444,
     TEXT_W = 7
 }; // TEXT_W: width of a letter, about
 enum { STEPS_MAX = 500 };
@@ -134,6 +134,7 @@ static size_t arena_base(const tn_plan *p, int32_t device)
 typedef struct scale {
     double step, byte;    // width and height of one
     const int32_t *steps; // steps before each node: lifetimes are in nodes, of which views are no steps
+    double peak;          // where the line of the device's peak is; no name crosses it
 } scale;
 
 static void put_storage(const tn_plan *p, int32_t value, const scale *s, tn_strbuf *out)
@@ -153,8 +154,10 @@ static void put_storage(const tn_plan *p, int32_t value, const scale *s, tn_strb
     put_escaped(out, name);
     tn_strbuf_printf(out, ": %zu bytes at %zu of %s, steps %d to %d</title></rect>\n", pl->size, pl->offset,
                      p->devices[pl->device]->name, first, last);
-    spot at = {x + 3, y + h / 2 + 4, "on", "start"};
-    if (h >= 13 && w >= TEXT_W * (double)strlen(name) + 6) put_label(out, &at, 64, name);
+    double letters = TEXT_W * (double)strlen(name), at = x + 3;
+    if (at < s->peak + 3 && at + letters > s->peak - 3) at = s->peak + 4;
+    if (h >= 13 && at + letters + 3 <= x + w)
+        put_label(out, &(spot){at, y + h / 2 + 4, "on", "start"}, 64, name);
 }
 
 // The step at which most bytes are alive, of the device with the largest arena.
@@ -224,8 +227,9 @@ static void put_bounds(const tn_plan *p, const scale *s, tn_strbuf *out)
 static void put_arena(const tn_plan *p, const int32_t *steps, tn_strbuf *out)
 {
     char text[160], size[32];
+    size_t most;
     scale s = {(double)(RIGHT - LEFT) / (double)TN_MAX(p->n_steps, 1),
-               p->info.arena_size ? (double)CHART / (double)p->info.arena_size : 0.0, steps};
+               p->info.arena_size ? (double)CHART / (double)p->info.arena_size : 0.0, steps, LEFT};
     bytes_text((double)p->info.arena_size, size, sizeof size);
     snprintf(text, sizeof text, "%d ops recorded, %d steps, %d launches; arena %s", p->info.n_recorded,
              p->n_steps, p->info.n_launches, size);
@@ -234,8 +238,11 @@ static void put_arena(const tn_plan *p, const int32_t *steps, tn_strbuf *out)
               "A rectangle is a value: as wide as the steps that it lives, as high as its bytes. Hover for "
               "its name.");
     put_axes(p, &s, out);
-    for (int32_t v = 0; v < p->graph->n_values; v++)
-        if (p->places[v].in_arena) put_storage(p, v, &s, out);
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        s.peak = LEFT + (steps[peak_step(p, d, &most)] + 0.5) * s.step;
+        for (int32_t v = 0; v < p->graph->n_values; v++)
+            if (p->places[v].in_arena && p->places[v].device == d) put_storage(p, v, &s, out);
+    }
     put_bounds(p, &s, out);
     put_line(out, LEFT, TOP - 4, LEFT, BOTTOM, "line");
 }

@@ -76,18 +76,17 @@ static const lever levers[] = {
      "leaves the %s units idle for much of its time: other tiles, or a kernel for this shape, would use "
      "them"},
     {"precision", computes,
-     "is as fast as the %s units are: only operands of fewer bits (--precision, weights of another type) "
-     "help"},
+     "is bound by the %s units: operands of fewer bits (--precision, weights of another type) would help "
+     "most"},
     {"tiling", reads_badly,
      "reads slower than the memory can: a kernel that keeps more loads under way would come nearer"},
     {"tiling", is_slow,
      "takes much longer than its bytes and operations need: a kernel for this shape would come nearer"},
     {"batching", reads_weights,
-     "reads its weights about as fast as the memory allows: more tokens in a pass (--sequences) share that "
-     "reading, and weights of fewer bits shorten it"},
+     "is bound by reading its weights: more tokens in a pass (--sequences) share that reading, and weights "
+     "of fewer bits shorten it"},
     {"cache type", reads_cache,
-     "reads the cache about as fast as the memory allows: fewer bits in it (--cache-type-k, -v) shorten "
-     "that"},
+     "is bound by reading the cache: fewer bits in it (--cache-type-k, -v) shorten that"},
     {"fusion", is_any,
      "moves activations through the memory: fused with its neighbour they would stay in the processor"},
 };

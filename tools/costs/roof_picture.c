@@ -26,6 +26,7 @@ enum {
 typedef struct point {
     const char *family;
     int32_t phase, colour;
+    int number; // beside its circle; 0: it has none
     double seconds, limit;
     cost_sum cost;
     double x, y, radius; // in the picture; radius 0: nothing is computed, so there is no place for it
@@ -121,12 +122,14 @@ static double py(const picture *p, double rate)
 
 static void place(picture *p)
 {
+    int number = 0;
     for (int i = 0; i < p->n; i++) {
         point *q = &p->points[i];
         const roof_phase *phase = &p->r->phases[q->phase];
         if (intensity_of(q) <= 0 || rate_of(q) <= 0) continue;
         q->x = px(p, intensity_of(q)), q->y = py(p, rate_of(q));
         q->radius = 3 + 27 * sqrt(phase->wall > 0 ? fmin(q->seconds / phase->wall, 1) : 0);
+        q->number = ++number;
     }
 }
 
@@ -291,7 +294,7 @@ static void draw_number(picture *p, int i)
     }
     double x = box.x + W / 2.0, y = box.y + H / 2.0, away = hypot(x - q->x, y - q->y);
     if (away > q->radius + 14) svg_line(p->f, q->x, q->y, x, y, "sfg");
-    svg_text(p->f, x, y + 4, "middle", "fg b", "%d", i + 1);
+    svg_text(p->f, x, y + 4, "middle", "fg b", "%d", q->number);
     p->labels[p->n_labels++] = box;
 }
 
@@ -330,7 +333,7 @@ static void draw_legend(const picture *p)
                     "<circle cx=\"%d\" cy=\"%.1f\" r=\"6\" class=\"c%d\" fill-opacity=\"%s\" "
                     "stroke-width=\"1.8\"/>\n",
                     LEGEND + 28, y - 4, q->colour, k == 0 ? "0.55" : "0.08");
-            if (q->radius > 0) svg_text(p->f, LEGEND + 14, y, "end", "fg b", "%d", i + 1);
+            if (q->number > 0) svg_text(p->f, LEGEND + 14, y, "end", "fg b", "%d", q->number);
             svg_text(p->f, LEGEND + 42, y, "start", "fg", "%s", q->family);
             svg_text(p->f, LEGEND + 200, y, "end", "fg", "%.1f %%",
                      phase->wall > 0 ? 100 * q->seconds / phase->wall : 0);
@@ -344,8 +347,8 @@ static void draw_legend(const picture *p)
                                : rest >= 0        ? "more if untimed"
                                                   : "saved if untimed";
             svg_text(p->f, LEGEND + 42, y += 18, "start", "fg", "%s", name);
-            svg_text(p->f, LEGEND + 200, y, "end", "fg", "%.1f %%",
-                     phase->wall > 0 ? 100 * rest / phase->wall : 0);
+            double share = phase->wall > 0 ? 100 * rest / phase->wall : 0;
+            svg_text(p->f, LEGEND + 200, y, "end", "fg", "%.1f %%", fabs(share) < 0.05 ? 0 : share);
         }
         y += 34;
     }
