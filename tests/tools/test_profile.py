@@ -61,8 +61,9 @@ class Trace:
             t.ok(f"{name}: spans of {x} nest", nested(track), track[:3])
         for x in ("prompt", "tokens", "steps on cpu"):
             track = self.tracks.get(x, [])
+            # in the arithmetic of the readers, some of which leave out spans that lie across each other
             t.ok(f"{name}: spans of {x} do not overlap", all(
-                a["ts"] + a["dur"] <= b["ts"] + CLOSE for a, b in zip(track, track[1:])), "")
+                a["ts"] + a["dur"] <= b["ts"] for a, b in zip(track, track[1:])), "")
         counts = [e for e in events if e["ph"] == "C"]
         self.counters = {e["name"] for e in counts}
         t.ok(f"{name}: counters are numbers", all(
