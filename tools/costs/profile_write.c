@@ -76,10 +76,11 @@ static void put_track(writer *w, int32_t tid, const char *name, int32_t place)
     json_end_object(j);
 }
 
-// Nanoseconds since the trace was opened: thousandths of the format's microseconds.
+// Nanoseconds since a microsecond before the trace was opened, because DevTools takes 0 for no time:
+// thousandths of the format's microseconds.
 static uint64_t ns_since(const writer *w, uint64_t at)
 {
-    return at > w->t->begin ? at - w->t->begin : 0;
+    return 1000 + (at > w->t->begin ? at - w->t->begin : 0);
 }
 
 // Readers add the beginning and the duration as binary fractions of a microsecond. A sum behind the end, by
