@@ -23,6 +23,11 @@ typedef struct facts {
     int32_t n_seq;
 } facts;
 
+static bool loses_nothing(const facts *f)
+{
+    return f->share >= 1;
+}
+
 static bool is_short(const facts *f)
 {
     return f->each < short_step && f->share < near_limit;
@@ -70,6 +75,9 @@ typedef struct lever {
 } lever;
 
 static const lever levers[] = {
+    {"none", loses_nothing,
+     "is as fast as the peaks or faster: what it reads lies in a cache, or the peaks were measured beside "
+     "other work (--new-peaks)"},
     {"fusion", is_short,
      "is over before its start has paid off: joining it with the step before or after it saves that start"},
     {"tiling", computes_badly,
