@@ -27,7 +27,8 @@ enum {
     ROWS_CHUNK_SIZE = 256 << 10, // bytes of w per rows item: 96 and 512 KiB read 5 % slower with two threads
     ROWS_CHUNK_MAX = 512,        // rows
     QUANTISE_SEGMENT = 2048,     // elements of a row that one thread quantises at a time
-    ITEMS_TILES = 4,             // for each thread, where items of several tiles are made smaller for that
+    ITEMS_TILES = 2,             // for each thread, where items of several tiles are made smaller for that
+    ROWS_AHEAD = 8,              // results are fetched so long before: their pages are far apart
     PART_SIZE = 16 << 10,        // bytes of w that are worth a thread of their own: a microsecond or two
     ALIGN = 64,
 };
@@ -35,6 +36,7 @@ enum {
 // Rows [x_first, x_first + n_x) of the order (or of x itself) against weight w of one expert.
 typedef struct group {
     int64_t expert, x_first, n_x, items_first, n_x_blocks;
+    int64_t chunk, fine_from; // rows of w of an item; from that row on items have those of one tile
     int32_t w;
 } group;
 
@@ -50,7 +52,7 @@ typedef struct activations {
 
 // The scratch of one thread.
 typedef struct local_layout {
-    size_t q, spare, scale, min, acc, x, size;
+    size_t q, q_size, spare, scale, min, acc, x, size;
 } local_layout;
 
 typedef struct job {
@@ -88,11 +90,12 @@ static local_layout local_layout_get(int32_t n_tiles)
 {
     local_layout l = {0};
     size_t subs = (size_t)TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS * sizeof(float);
-    l.spare = l.q + (size_t)n_tiles * TN_MATMUL_TILE_SIZE;
-    l.scale = l.spare + (n_tiles > 1 ? TN_MATMUL_TILE_SIZE : 0);
+    l.q_size = n_tiles > 1 ? TN_MATMUL_LONG_K * TN_MATMUL_TILE_ROWS * 2 : TN_MATMUL_TILE_SIZE;
+    l.spare = l.q + (size_t)n_tiles * l.q_size;
+    l.scale = l.spare + (n_tiles > 1 ? l.q_size : 0);
     l.min = l.scale + subs;
     l.acc = l.min + subs;
-    l.x = l.acc + (size_t)n_tiles * 2 * TILE_X * TN_MATMUL_TILE_ROWS * sizeof(float);
+    l.x = l.acc + (size_t)TN_MAX(n_tiles, 2) * TILE_X * TN_MATMUL_TILE_ROWS * sizeof(float);
     l.size = l.x + TILE_X * sizeof(uint8_t *);
     return l;
 }
@@ -305,35 +308,56 @@ static void fill_records(const job *j, const activations *a)
     }
 }
 
-// Rows of w per item.
-static int64_t rows_chunk(const job *j, int32_t w)
+// Rows of w of an item of the rows kernels.
+static int64_t rows_chunk(const job *j, const tn_view *v)
 {
-    const tn_view *v = j->in.w[w];
     int64_t row_size = (int64_t)tn_dtype_row_size(v->dtype, v->ne[3]) * (j->in.glu ? 2 : 1);
     int64_t fit = ROWS_CHUNK_SIZE / TN_MAX(row_size, 1), share = v->ne[2] / (j->task->width * 4);
     int64_t n = TN_MIN(TN_MIN(fit, share), ROWS_CHUNK_MAX) / 16 * 16;
-    if (j->rows_mode) return TN_MAX(n, 16);
+    return TN_MAX(n, 16);
+}
+
+// Rows of w of an item of the tile kernels: as many as are multiplied at once, if each thread gets two items.
+static int64_t tiles_chunk(const job *j, int64_t all_rows)
+{
     int64_t rows = (int64_t)j->n_tiles * TN_MATMUL_TILE_ROWS;
-    while (rows > TN_MATMUL_TILE_ROWS && v->ne[2] * j->shared->n_groups < rows * ITEMS_TILES * j->task->width)
-        rows /= 2;
+    if (j->n_tiles > 1 && j->in.glu) rows /= 2; // gate and up together
+    while (rows > TN_MATMUL_TILE_ROWS && all_rows < rows * ITEMS_TILES * j->task->width) rows /= 2;
     return rows;
+}
+
+static void group_cut(const job *j, group *g, int64_t rows_after)
+{
+    int64_t n_rows = j->in.w[g->w]->ne[2], n_groups = j->shared->n_groups;
+    g->chunk = j->rows_mode ? rows_chunk(j, j->in.w[g->w]) : tiles_chunk(j, n_rows * n_groups);
+    g->fine_from = n_rows;
+    if (j->rows_mode) {
+        g->n_x_blocks = g->n_x > 0;
+        return;
+    }
+    // The last items, a round of all threads, are smaller, so that all end at about the same time.
+    if (!j->in.ids && g->chunk > TN_MATMUL_TILE_ROWS && j->task->width > 1) {
+        int64_t fine = TN_MAX(g->chunk * j->task->width - rows_after, 0);
+        g->fine_from = TN_MAX(n_rows - fine, 0) / g->chunk * g->chunk;
+    }
+    int64_t most = j->task->width * 4, n = (n_rows + g->chunk - 1) / g->chunk;
+    if (j->n_tiles > 1) most = j->task->width * ITEMS_TILES;
+    g->n_x_blocks = (g->n_x + TILE_X - 1) / TILE_X;
+    while (n * g->n_x_blocks * n_groups < most && g->n_x > 48 * g->n_x_blocks) g->n_x_blocks *= 2;
 }
 
 static void groups_cut(const job *j)
 {
-    int64_t items = 0;
+    int64_t items = 0, rows_after = 0;
+    for (int64_t i = 0; i < j->shared->n_groups; i++) rows_after += j->in.w[j->groups[i].w]->ne[2];
     for (int64_t i = 0; i < j->shared->n_groups; i++) {
         group *g = &j->groups[i];
-        int64_t chunk = rows_chunk(j, g->w), n = (j->in.w[g->w]->ne[2] + chunk - 1) / chunk;
-        int64_t most = j->task->width * (j->n_tiles > 1 ? ITEMS_TILES : 4),
-                blocks = (g->n_x + TILE_X - 1) / TILE_X;
-        if (j->rows_mode)
-            blocks = TN_MIN(blocks, 1);
-        else
-            while (n * blocks * j->shared->n_groups < most && g->n_x > 48 * blocks) blocks *= 2;
-        g->n_x_blocks = blocks;
+        int64_t n_rows = j->in.w[g->w]->ne[2];
+        rows_after -= n_rows;
+        group_cut(j, g, rows_after);
+        int64_t fine = n_rows - g->fine_from, coarse = (g->fine_from + g->chunk - 1) / g->chunk;
         g->items_first = items;
-        items += n * g->n_x_blocks;
+        items += (coarse + (fine + TN_MATMUL_TILE_ROWS - 1) / TN_MATMUL_TILE_ROWS) * g->n_x_blocks;
     }
     j->shared->n_items = items;
 }
@@ -467,21 +491,26 @@ static int64_t acc_size(const range *r, int64_t tile_rows)
     return (r->n_x + TN_MATMUL_BLOCK_X - 1) / TN_MATMUL_BLOCK_X * TN_MATMUL_BLOCK_X * tile_rows;
 }
 
-// The tiles of n rows of w from r on; returns how many.
-static int32_t tiles_list(const job *j, const group *g, int32_t w, int64_t r, int64_t n,
-                          tn_matmul_tile *tiles)
+// Tiles that are multiplied at once, and whose kernel packs each.
+typedef struct tile_set {
+    tn_matmul_tile tiles[TN_MATMUL_TILES];
+    const tn_matmul_kernel *kernel[TN_MATMUL_TILES];
+    int32_t n;
+} tile_set;
+
+// Adds the tile of up to n rows of w from r on.
+static void tile_add(const job *j, const group *g, int32_t w, int64_t r, int64_t n, tile_set *s)
 {
-    int32_t n_tiles = 0;
-    for (int64_t i = 0; i < n; i += j->kernel[w]->tile_rows, n_tiles++)
-        tiles[n_tiles] = (tn_matmul_tile){.w = weight_row(j, g, w, r + i),
-                                          .w_stride = j->in.w[w]->nb[2],
-                                          .n_rows = TN_MIN(n - i, j->kernel[w]->tile_rows),
-                                          .type = j->in.w[w]->dtype,
-                                          .q = j->local + j->at.q + n_tiles * TN_MATMUL_TILE_SIZE,
-                                          .scale = (float *)(void *)(j->local + j->at.scale),
-                                          .min = (float *)(void *)(j->local + j->at.min),
-                                          .spare = j->local + j->at.spare};
-    return n_tiles;
+    s->kernel[s->n] = j->kernel[w];
+    s->tiles[s->n] = (tn_matmul_tile){.w = weight_row(j, g, w, r),
+                                      .w_stride = j->in.w[w]->nb[2],
+                                      .n_rows = TN_MIN(n, j->kernel[w]->tile_rows),
+                                      .type = j->in.w[w]->dtype,
+                                      .q = j->local + j->at.q + (size_t)s->n * j->at.q_size,
+                                      .scale = (float *)(void *)(j->local + j->at.scale),
+                                      .min = (float *)(void *)(j->local + j->at.min),
+                                      .spare = j->local + j->at.spare};
+    s->n++;
 }
 
 // Fetches what pack reads of w from k0 on: pieces of rows, too short for the core to look ahead by itself.
@@ -493,41 +522,52 @@ static void tile_prefetch(const tn_matmul_tile *t, const tn_matmul_layout *l, in
         for (size_t i = 0; i < size; i += ALIGN) TN_PREFETCH_L2(t->w + r * t->w_stride + from + i);
 }
 
-// Sums of all rows of x with the tiles of `a`.
-static void tiles_multiply(const tn_matmul_kernel *kernel, tn_matmul_tile *tiles, tn_matmul_tile_args *a)
+// Sums of all rows of x with the tiles.
+static void tiles_multiply(tile_set *s, tn_matmul_tile_args *a)
 {
     const tn_matmul_layout *l = a->layout;
-    for (int32_t i = 0; i < a->n_tiles; i++) tile_prefetch(&tiles[i], l, 0, kernel->tile_k);
-    for (int64_t k = 0; k < l->k_pad; k += kernel->tile_k) {
-        for (int32_t i = 0; i < a->n_tiles; i++) {
-            tile_prefetch(&tiles[i], l, k + kernel->tile_k, kernel->tile_k);
-            tiles[i].k0 = k;
-            tiles[i].n_k = TN_MIN(l->k_pad - k, kernel->tile_k);
-            kernel->pack(&tiles[i], l);
+    int64_t step = s->kernel[0]->tile_k;
+    a->tile = s->tiles;
+    a->n_tiles = s->n;
+    tile_prefetch(&s->tiles[0], l, 0, step);
+    for (int64_t k = 0; k < l->k_pad; k += step) {
+        for (int32_t i = 0; i < s->n; i++) {
+            bool last = i + 1 == s->n;
+            tile_prefetch(&s->tiles[last ? 0 : i + 1], l, last ? k + step : k, step);
+            s->tiles[i].k0 = k;
+            s->tiles[i].n_k = TN_MIN(l->k_pad - k, step);
+            s->kernel[i]->pack(&s->tiles[i], l);
         }
         a->first = k == 0;
-        kernel->tile(a);
+        s->kernel[0]->tile(a);
     }
-    if (l->k_pad == 0) memset(a->acc, 0, (size_t)(a->n_tiles * a->acc_size) * sizeof(float));
+    if (l->k_pad == 0) memset(a->acc, 0, (size_t)(s->n * a->acc_size) * sizeof(float));
 }
 
-// acc [tile rows / kernel's tile_rows][n_x, see acc_size][kernel's tile_rows]
-static void tile_product(const job *j, const group *g, int32_t w, const range *at, float *acc)
+// acc[i], for weight w + i of the group: [tile rows / kernel's tile_rows][n_x, see acc_size][kernel's
+// tile_rows]. Weights whose kernels take several tiles share the format of x, so gate and up are multiplied
+// at once.
+static void tile_products(const job *j, const group *g, const range *at, int32_t n_w, float **acc)
 {
-    const tn_matmul_kernel *kernel = j->kernel[w];
     const uint8_t **records = (const uint8_t **)(void *)(j->local + j->at.x);
-    int64_t at_once = kernel->tile_rows * TN_MAX(kernel->n_tiles, 1);
-    tn_matmul_tile tiles[TN_MATMUL_TILES];
-    tn_matmul_tile_args a = {.tile = tiles,
-                             .layout = &j->acts[j->act[w]].layout,
-                             .x = records,
-                             .n_x = at->n_x,
-                             .acc_size = acc_size(at, kernel->tile_rows)};
-    records_list(j, g, w, at->x0, at->n_x, records);
-    for (int64_t r = 0; r < at->n; r += at_once) {
-        a.acc = acc + r / kernel->tile_rows * a.acc_size;
-        a.n_tiles = tiles_list(j, g, w, at->r0 + r, TN_MIN(at->n - r, at_once), tiles);
-        tiles_multiply(kernel, tiles, &a);
+    float *to = (float *)(void *)(j->local + j->at.acc);
+    tn_matmul_tile_args a = {.x = records, .n_x = at->n_x};
+    tile_set s = {.n = 0};
+    for (int32_t i = 0; i < n_w; i++) {
+        int32_t w = g->w + i;
+        int64_t tile_rows = j->kernel[w]->tile_rows;
+        a.layout = &j->acts[j->act[w]].layout;
+        a.acc_size = acc_size(at, tile_rows);
+        acc[i] = to;
+        records_list(j, g, w, at->x0, at->n_x, records);
+        for (int64_t r = 0; r < at->n; r += tile_rows, to += a.acc_size) {
+            if (s.n == 0) a.acc = to;
+            tile_add(j, g, w, at->r0 + r, at->n - r, &s);
+            bool last = i + 1 == n_w && r + tile_rows >= at->n;
+            if (s.n < j->n_tiles && !last) continue;
+            tiles_multiply(&s, &a);
+            s.n = 0;
+        }
     }
 }
 
@@ -545,18 +585,30 @@ static bool is_plain(const job *j, int32_t w)
     return !j->in.bias[w] && j->in.act == TN_UNARY_NONE && !j->in.glu && !j->in.residual;
 }
 
+// Fetches where row t of x has its results, and what is added to them.
+static void results_prefetch(const job *j, const group *g, const range *r, int64_t t)
+{
+    if (t >= r->n_x) return;
+    int64_t pair = pair_of(j, g, r->x0 + t);
+    const float *y = (const float *)row_at(j->in.y[g->w], pair) + r->r0, *residual = NULL;
+    if (j->in.residual) residual = (const float *)row_at(j->in.residual, pair) + r->r0;
+    for (int64_t i = 0; i < r->n; i += ALIGN / (int64_t)sizeof(float)) {
+        TN_PREFETCH(y + i);
+        if (residual) TN_PREFETCH(residual + i);
+    }
+}
+
 static void tile_item(const job *j, const group *g, const range *r)
 {
     float *acc[2], v[2][TN_MATMUL_TILES * TN_MATMUL_TILE_ROWS] TN_ALIGNED(64) = {{0}};
     int32_t n_acc = j->in.glu ? 2 : 1;
     int64_t n16 = (r->n + 15) / 16 * 16;
-    for (int32_t i = 0; i < n_acc; i++) {
-        acc[i] = (float *)(void *)(j->local + j->at.acc) + i * j->n_tiles * TILE_X * TN_MATMUL_TILE_ROWS;
-        tile_product(j, g, g->w + i, r, acc[i]);
-    }
+    tile_products(j, g, r, n_acc, acc);
     bool direct = is_plain(j, g->w);
+    for (int64_t t = 0; t < ROWS_AHEAD; t++) results_prefetch(j, g, r, t);
     for (int64_t t = 0; t < r->n_x; t++) {
         int64_t pair = pair_of(j, g, r->x0 + t);
+        results_prefetch(j, g, r, t + ROWS_AHEAD);
         if (direct) {
             float *y = (float *)row_at(j->in.y[g->w], pair) + r->r0;
             tile_values(acc[0], j->kernel[g->w]->tile_rows, r, t, r->n, y);
@@ -579,9 +631,13 @@ static void run_item(const job *j, int64_t item)
             hi = mid - 1;
     }
     const group *g = &j->groups[lo];
-    int64_t chunk = rows_chunk(j, g->w), at = item - g->items_first, block = at % g->n_x_blocks;
-    range r = {.r0 = at / g->n_x_blocks * chunk};
-    r.n = TN_MIN(chunk, j->in.w[g->w]->ne[2] - r.r0);
+    int64_t at = item - g->items_first, block = at % g->n_x_blocks, n_rows = j->in.w[g->w]->ne[2];
+    range r = {.r0 = at / g->n_x_blocks * g->chunk, .n = g->chunk};
+    if (r.r0 >= g->fine_from) {
+        r.n = TN_MATMUL_TILE_ROWS;
+        r.r0 = g->fine_from + (at / g->n_x_blocks - g->fine_from / g->chunk) * r.n;
+    }
+    r.n = TN_MIN(r.n, n_rows - r.r0);
     int64_t end;
     tn_cpu_split(g->n_x, j->rows_mode ? 1 : 2 * TN_MATMUL_BLOCK_X, (int32_t)block, (int32_t)g->n_x_blocks,
                  &r.x0, &end);

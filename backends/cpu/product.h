@@ -22,6 +22,7 @@ enum {
     TN_MATMUL_TILE_SIZE = 32768, // bytes of weights in a tile: leaves a third of a 48 KiB L1 to x
     TN_MATMUL_TILE_SUBS = 64,    // most sub-blocks along k in a tile
     TN_MATMUL_TILES = 4,         // most tiles that one call multiplies with x
+    TN_MATMUL_LONG_K = 2048,     // most k of a tile of kernels that take several at once
     TN_MATMUL_BLOCK_X = 16,      // sums have space for a multiple of as many rows of x
 };
 
@@ -80,7 +81,7 @@ typedef struct tn_matmul_tile {
     int64_t n_rows; // 1..tile_rows; the others are computed and ignored
     int64_t k0, n_k;
     tn_dtype type;
-    uint8_t *q;         // 64-byte aligned, TN_MATMUL_TILE_SIZE bytes
+    uint8_t *q;         // 64-byte aligned, TN_MATMUL_TILE_SIZE bytes, with n_tiles LONG_K rows of bf16
     float *scale, *min; // 64-byte aligned, TN_MATMUL_TILE_SUBS * TN_MATMUL_TILE_ROWS floats
     uint8_t *spare;     // as q, for kernels with n_tiles; what pack leaves there is lost
 } tn_matmul_tile;

@@ -508,6 +508,11 @@ static void cases_matrix_units(check_run *run, int32_t op)
         build(&c, op, type, &s, 1);
         check_emit(run, &c);
     }
+    if (with_experts(op)) return;
+    // So many rows of w that two threads cut them into items of two sizes, and k of more than a tile.
+    check_case c;
+    build(&c, op, TN_TYPE_Q4_K, &(shape){65, 530, 9, 0}, 0);
+    check_emit(run, &c);
 }
 
 void check_cases_product(check_run *run, int32_t op)

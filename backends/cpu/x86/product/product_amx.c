@@ -13,17 +13,20 @@
 // Tile: 32 rows of w times n_k as [n_k / 32][2 x 16 rows][16 pairs of k][16 rows][2] bf16; TN_MATMUL_TILES of
 // them stay in L2, and 32 rows of x times n_k go through all of them. Registers: 2 x 2 of sums, 2 of x, 2 of
 // w: 4 loads for 4 products of 16 x 16 x 32. Operations: 2 m n k, at 1024 a cycle of one core; bytes: w once
-// for each 512 rows of x, and x once for each 32 to 128 rows of w. Packing takes 0.09 ns per weight out of L2
-// (one core of an EPYC of 2023). Reached: 5.2 of the 14.3 TFLOP/s that 16 threads do with operands in L1
-// (docs/log/cpu.md has the ceilings, and what did not help).
+// for each 512 rows of x, and x once for each 32 to 128 rows of w. Packing takes 0.2 ns per weight. All
+// operands come from L2, so passes are as long as k allows: each loads and stores sums. With 16 threads of a
+// shared Xeon each reaches 400 of the 1140 GMAC/s that operands in L1 allow; where another program runs on the
+// second thread of its core, tile instructions are 2.4 to 4 times as slow (docs/log/cpu.md).
 #include "backends/cpu/x86/product/product_avx512vnni.h"
 #include "backends/cpu/x86/product/tiles.h"
 
 enum {
-    TILE_K = 512,             // 32 rows fill a tile
+    TILE_K = TN_MATMUL_LONG_K,
+    PIECE_K = 512,            // of w, unpacked at a time
     BLOCK = 1024,             // bytes of a register: 16 rows of 32 bf16
     HALF_X = 16,              // rows of x in a register
     BLOCK_ROWS = 2 * HALF_X,  // of a pass
+    W_AHEAD = 4,              // steps of 32 k
     ROW = 32 * sizeof(float), // bytes of the sums of a row of x
 };
 
@@ -63,22 +66,27 @@ TN_INLINE void convert_sub(const uint8_t *u, int64_t sub, __m512 scale, __m512 m
     }
 }
 
-// The tile of AVX-512 VNNI, and from its bytes, scales and minima that of this level.
+// Pieces of the tile of AVX-512 VNNI that stay in L1, and from their bytes, scales and minima those of this
+// level.
 static void pack_quant(const tn_matmul_tile *t, const tn_matmul_layout *l)
 {
     const tn_matmul_kernel *kernel = tn_matmul_isa_avx512vnni.kernels[t->type];
     int64_t sub = kernel->tile_format->sub;
     tn_matmul_tile bytes = *t;
     bytes.q = t->spare;
-    kernel->pack(&bytes, l);
     __m512 bias = _mm512_set1_ps((float)-kernel->tile_format->bias);
-    for (int64_t k = 0; k < t->n_k; k += sub) {
-        for (int64_t half = 0; half < 2; half++) {
-            int64_t at = k / sub * TN_MATMUL_TILE_ROWS + half * 16;
-            __m512 scale = _mm512_load_ps(t->scale + at), min = _mm512_mul_ps(scale, bias);
-            if (has_min[t->type]) min = _mm512_load_ps(t->min + at);
-            convert_sub(t->spare + k / 4 * TILE_STEP + half * 64, sub, scale, min,
-                        t->q + (k / 32 * 2 + half) * BLOCK + k % 32 * 32);
+    for (int64_t k0 = 0; k0 < t->n_k; k0 += PIECE_K) {
+        bytes.k0 = t->k0 + k0;
+        bytes.n_k = TN_MIN(t->n_k - k0, PIECE_K);
+        kernel->pack(&bytes, l);
+        for (int64_t k = 0; k < bytes.n_k; k += sub) {
+            for (int64_t half = 0; half < 2; half++) {
+                int64_t at = k / sub * TN_MATMUL_TILE_ROWS + half * 16;
+                __m512 scale = _mm512_load_ps(t->scale + at), min = _mm512_mul_ps(scale, bias);
+                if (has_min[t->type]) min = _mm512_load_ps(t->min + at);
+                convert_sub(bytes.q + k / 4 * TILE_STEP + half * 64, sub, scale, min,
+                            t->q + ((k0 + k) / 32 * 2 + half) * BLOCK + k % 32 * 32);
+            }
         }
     }
 }
@@ -136,10 +144,29 @@ static const uint8_t *block_of(const tn_matmul_tile_args *a, int64_t i, uint8_t 
     return to;
 }
 
-// Registers 0 to 3: sums of rows 0..15 and 16..31 of x with rows 0..15 and 16..31 of w.
-static void pass_32(const uint8_t *const *x, const uint8_t *q, int64_t n_k, float *acc, bool first)
+// The operands of a pass, and what it fetches meanwhile: w of the pass after it, and `lines` of 64 bytes for
+// each step from both blocks of x that come later.
+typedef struct pass {
+    const uint8_t *x[2], *q, *q_next, *x_later[2];
+    int32_t lines;
+} pass;
+
+TN_INLINE void fetch(const uint8_t *p)
+{
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 8; i++) TN_PREFETCH(p + i * 64);
+}
+
+// Registers 0 to 3: sums of rows 0..15 and 16..31 of x with rows 0..15 and 16..31 of w. Registers are loaded
+// a step ahead, w is fetched into L1 W_AHEAD steps ahead, and x, which other cores wrote, into L2 a block
+// ahead.
+static void pass_32(const pass *p, int64_t n_k, float *acc, bool first)
 {
     float *acc_1 = acc + HALF_X * TN_MATMUL_TILE_ROWS;
+    const uint8_t *a = p->x[0], *b = p->x[1], *q = p->q, *ahead = q + 2 * (1 + W_AHEAD) * BLOCK;
+    const uint8_t *later[2] = {p->x_later[0], p->x_later[1]};
+    tile_load(4, a, 64);
+    tile_load(6, q, 64);
     if (first) {
         tile_zero(0);
         tile_zero(1);
@@ -151,16 +178,29 @@ static void pass_32(const uint8_t *const *x, const uint8_t *q, int64_t n_k, floa
         tile_load(2, acc_1, ROW);
         tile_load(3, acc_1 + 16, ROW);
     }
-    const uint8_t *a = x[0], *b = x[1];
-    for (int64_t k = 0; k < n_k; k += 32, a += BLOCK, b += BLOCK, q += 2 * BLOCK) {
-        tile_load(4, a, 64);
-        tile_load(6, q, 64);
+    tile_load(7, q + BLOCK, 64);
+    tile_load(5, b, 64);
+    int64_t n = n_k / 32; // at least 8
+    for (int64_t c = 1;; c++, ahead += 2 * BLOCK) {
+        if (c == n - W_AHEAD) ahead = p->q_next;
+        a += BLOCK, b += BLOCK, q += 2 * BLOCK;
         tile_dot_bf16(0, 4, 6);
-        tile_load(7, q + BLOCK, 64);
+        fetch(ahead);
         tile_dot_bf16(1, 4, 7);
-        tile_load(5, b, 64);
+        fetch(ahead + 512);
+        if (c < n) tile_load(4, a, 64);
         tile_dot_bf16(2, 5, 6);
+        fetch(ahead + BLOCK);
+        if (c < n) tile_load(6, q, 64);
         tile_dot_bf16(3, 5, 7);
+        fetch(ahead + BLOCK + 512);
+        for (int32_t i = 0; i < p->lines; i++, later[0] += 64, later[1] += 64) {
+            TN_PREFETCH_L2(later[0]);
+            TN_PREFETCH_L2(later[1]);
+        }
+        if (c == n) break;
+        tile_load(7, q + BLOCK, 64);
+        tile_load(5, b, 64);
     }
     tile_store(0, acc, ROW);
     tile_store(1, acc + 16, ROW);
@@ -189,20 +229,35 @@ static void pass_16(const uint8_t *x, const uint8_t *q, int64_t n_k, float *acc,
     tile_store(1, acc + 16, ROW);
 }
 
+// Whether rows i to i + 31 of x are two blocks as they are.
+static bool neighbours(const tn_matmul_tile_args *a, int64_t i)
+{
+    if (i + BLOCK_ROWS > a->n_x) return false;
+    for (int64_t t = 0; t < BLOCK_ROWS; t++)
+        if (a->x[i + t] != a->x[i + t / HALF_X * HALF_X] + t % HALF_X * 64) return false;
+    return true;
+}
+
 static void tile(const tn_matmul_tile_args *a)
 {
     const tn_matmul_tile *t = a->tile;
+    int64_t share = t->n_k / 32 * BLOCK / a->n_tiles; // of a block of x, which a pass fetches
     for (int64_t i = 0; i < a->n_x; i += BLOCK_ROWS) {
-        bool whole = a->n_x - i > HALF_X;
-        const uint8_t *x[2] = {block_of(a, i, t->spare)};
-        if (whole) x[1] = block_of(a, i + HALF_X, t->spare + t->n_k / 32 * BLOCK);
+        bool whole = a->n_x - i > HALF_X, fetches = neighbours(a, i + BLOCK_ROWS);
+        pass p = {.x = {block_of(a, i, t->spare)}};
+        if (whole) p.x[1] = block_of(a, i + HALF_X, t->spare + t->n_k / 32 * BLOCK);
+        if (fetches) p.lines = (HALF_X + a->n_tiles - 1) / a->n_tiles;
         tiles_fence();
         for (int32_t j = 0; j < a->n_tiles; j++) {
             float *acc = a->acc + j * a->acc_size + i * TN_MATMUL_TILE_ROWS;
+            p.q = t[j].q;
+            p.q_next = t[j + 1 < a->n_tiles ? j + 1 : 0].q;
+            for (int h = 0; h < 2 && fetches; h++)
+                p.x_later[h] = a->x[i + BLOCK_ROWS + h * HALF_X] + t->k0 / 32 * BLOCK + j * share;
             if (whole)
-                pass_32(x, t[j].q, t->n_k, acc, a->first);
+                pass_32(&p, t->n_k, acc, a->first);
             else
-                pass_16(x[0], t[j].q, t->n_k, acc, a->first);
+                pass_16(p.x[0], p.q, t->n_k, acc, a->first);
         }
         tiles_fence();
     }
