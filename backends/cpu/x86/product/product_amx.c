@@ -14,9 +14,9 @@
 // them stay in L2, and 32 rows of x times n_k go through all of them. Registers: 2 x 2 of sums, 2 of x, 2 of
 // w: 4 loads for 4 products of 16 x 16 x 32. Operations: 2 m n k, at 1024 a cycle of one core; bytes: w once
 // for each 512 rows of x, and x once for each 32 to 128 rows of w. Packing takes 0.2 ns per weight. All
-// operands come from L2, so passes are as long as k allows: each loads and stores sums. With 16 threads of a
-// shared Xeon each reaches 400 of the 1140 GMAC/s that operands in L1 allow; where another program runs on the
-// second thread of its core, tile instructions are 2.4 to 4 times as slow (docs/log/cpu.md).
+// operands come from L2, and passes are as long as k allows: each loads and stores sums. With 16 threads of
+// a shared Xeon each reaches 400 of the 1140 GMAC/s that operands in L1 allow; where another program runs on
+// the second thread of its core, tile instructions are 2.4 to 4 times as slow (docs/log/cpu.md).
 #include "backends/cpu/x86/product/product_avx512vnni.h"
 #include "backends/cpu/x86/product/tiles.h"
 
