@@ -144,6 +144,25 @@ struct tn_backend {
     tn_status (*wait)(tn_device *device, tn_executable *executable);
 };
 
+// --- waiting for work that may never end (device.c) ------------------------------------------------------
+
+// A wait for a piece of the work of a device. Backends poll, or wait in slices, and ask between them.
+typedef struct tn_device_wait {
+    uint64_t limit_ns; // UINT64_MAX: none
+    uint64_t waited_ns, last_ns; // so far; when that was counted
+} tn_device_wait;
+enum { TN_DEVICE_WAIT_SLICE = 1000000000 }; // ns: the most between two questions
+
+tn_device_wait tn_device_wait_begin(const tn_device *device);
+// Whether the limit has passed. More than a slice since the last question does not count: then this process
+// was stopped, by a debugger for example.
+bool tn_device_wait_over(tn_device_wait *w);
+// How long to wait before the next question.
+uint64_t tn_device_wait_slice(const tn_device_wait *w);
+// The failure of a wait that is over, for `what`; and of each later use of the device that was given up.
+tn_status tn_device_wait_fail(const tn_device *device, const tn_device_wait *w, const char *what);
+tn_status tn_device_fail_given_up(const tn_device *device);
+
 // NULL-terminated; backends/registry.c lists what was built in.
 extern const tn_backend *const tn_backends[];
 // Names of backends known to the project but not built in, NULL-terminated.

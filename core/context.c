@@ -191,6 +191,14 @@ bool tn_context_deterministic(const tn_context *ctx)
     return ctx->cfg.deterministic != 0;
 }
 
+uint64_t tn_context_device_timeout(const tn_context *ctx)
+{
+    enum { DEFAULT_MS = 300000, NS_OF_MS = 1000000 };
+    int64_t ms = ctx->cfg.device_timeout_ms;
+    if (ms < 0 || ms > INT64_MAX / NS_OF_MS) return UINT64_MAX;
+    return (uint64_t)(ms == 0 ? DEFAULT_MS : ms) * NS_OF_MS;
+}
+
 const char *tn_context_missing_backend(const tn_context *ctx)
 {
     return ctx->missing_backend[0] ? ctx->missing_backend : NULL;

@@ -58,6 +58,9 @@ bool tn_context_deterministic(const tn_context *ctx);
 const char *tn_context_cache_dir(const tn_context *ctx);
 bool tn_context_tunes(const tn_context *ctx);
 
+// The most that a call waits for a piece of a device's work, in nanoseconds; UINT64_MAX: without a limit.
+uint64_t tn_context_device_timeout(const tn_context *ctx);
+
 // Timelines (tn_span): the time at which a span begins, 0 if nobody watches; its end, which is nothing then.
 uint64_t tn_span_begin(const tn_context *ctx);
 void tn_span_end(const tn_context *ctx, int32_t kind, const char *name, uint64_t begin, int64_t count);
@@ -73,6 +76,8 @@ void tn_pool_unwatch(tn_context *ctx);
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value);
 void tn_wake(_Atomic uint32_t *word, int32_t n); // so many of those that sleep
 void tn_wake_all(_Atomic uint32_t *word);
+// Lets other threads run for about that long.
+void tn_sleep(uint64_t ns);
 // Keeps pages in physical memory; false: the system refuses, as by a limit of the user.
 bool tn_memory_lock(const void *bytes, size_t n);
 void tn_memory_unlock(const void *bytes, size_t n);

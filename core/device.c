@@ -229,3 +229,38 @@ tn_status tn_buffer_read(const tn_buffer *b, size_t offset, void *bytes, size_t 
     tn_status status = check_range(b, offset, n);
     return status != TN_OK ? status : b->device->backend->buffer_read(b, offset, bytes, n);
 }
+
+// --- waiting ---------------------------------------------------------------------------------------------
+
+tn_device_wait tn_device_wait_begin(const tn_device *device)
+{
+    return (tn_device_wait){.limit_ns = tn_context_device_timeout(device->ctx), .last_ns = tn_time_ns()};
+}
+
+bool tn_device_wait_over(tn_device_wait *w)
+{
+    uint64_t now = tn_time_ns();
+    w->waited_ns += TN_MIN(now - w->last_ns, (uint64_t)TN_DEVICE_WAIT_SLICE);
+    w->last_ns = now;
+    return w->waited_ns >= w->limit_ns;
+}
+
+uint64_t tn_device_wait_slice(const tn_device_wait *w)
+{
+    return TN_MIN(w->limit_ns - TN_MIN(w->waited_ns, w->limit_ns), (uint64_t)TN_DEVICE_WAIT_SLICE);
+}
+
+tn_status tn_device_wait_fail(const tn_device *device, const tn_device_wait *w, const char *what)
+{
+    return tn_fail(device->ctx, TN_ERR_DEVICE,
+                   "%s: %s: the device was lost: its work did not end within %.3g s, so it was given up",
+                   device->name, what, (double)w->waited_ns * 1e-9);
+}
+
+tn_status tn_device_fail_given_up(const tn_device *device)
+{
+    return tn_fail(device->ctx, TN_ERR_DEVICE,
+                   "%s: the device was lost: it was given up, because its work did not end within %.3g s; a "
+                   "new context may try it again",
+                   device->name, (double)tn_context_device_timeout(device->ctx) * 1e-9);
+}

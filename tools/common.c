@@ -202,6 +202,7 @@ int tool_open(tool *t, const options *o)
     cfg.isa = strcmp(isa, "best") == 0 ? NULL : isa;
     const char *blas = opt_text(o, OPT_BLAS);
     cfg.blas = blas && strcmp(blas, "auto") == 0 ? NULL : blas;
+    cfg.device_timeout_ms = opt_int(o, OPT_DEVICE_TIMEOUT) > 0 ? opt_int(o, OPT_DEVICE_TIMEOUT) * 1000 : -1;
     cfg.memory_limit = (size_t)opt_int(o, OPT_MEMORY_LIMIT) << 20;
     char cache[CACHE_DIR_SIZE];
     char backend[32];

@@ -28,19 +28,17 @@ static int32_t attribute(const tn_cuda *c, CUdevice_attribute which, CUresult *r
 static void destroy(tn_cuda *c)
 {
     tn_context *ctx = c->device->ctx;
-    if (c->context) {
-        c->driver.ctx_set(c->context);
-        tn_cuda_upload_free(c);
-        tn_cuda_derived_free(c);
-        tn_cuda_cublas_free(c);
-        for (int32_t i = 0; i < TN_CUDA_MODULE_COUNT; i++)
-            if (c->modules[i]) c->driver.module_unload(c->modules[i]);
-        if (c->stream) c->driver.stream_destroy(c->stream);
-        c->driver.ctx_destroy(c->context);
-    }
+    bool there = c->context && tn_cuda_settle(c);
+    if (c->context) tn_cuda_upload_free(c);
+    tn_cuda_derived_free(c);
     tn_cuda_cublas_free(c);
+    for (int32_t i = 0; i < TN_CUDA_MODULE_COUNT && there; i++)
+        if (c->modules[i]) c->driver.module_unload(c->modules[i]);
+    if (there && c->stream) c->driver.stream_destroy(c->stream);
+    if (there) c->driver.ctx_destroy(c->context);
     tn_cuda_tuning_free(c);
-    tn_cuda_driver_close(&c->driver);
+    // Closing a library calls it, too.
+    if (!tn_cuda_is_given_up(c)) tn_cuda_driver_close(&c->driver);
     tn_free(ctx, c);
 }
 

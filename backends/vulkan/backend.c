@@ -21,6 +21,7 @@ static void destroy(tn_vk *v)
 {
     tn_context *ctx = v->device->ctx;
     tn_vk_logical_destroy(v);
+    if (tn_vk_is_given_up(v)) v->instance->given_up = true;
     tn_vk_instance_unref(ctx, v->instance);
     tn_free(ctx, v);
 }
@@ -102,6 +103,7 @@ static uint64_t vulkan_memory_free(const tn_device *device)
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 memory = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    if (tn_vk_is_given_up(v)) return 0;
     if (!v->tells_budget) return device->memory_total;
     v->instance->GetPhysicalDeviceMemoryProperties2(v->physical, &memory);
     uint64_t may = budget.heapBudget[v->device_heap], used = budget.heapUsage[v->device_heap];

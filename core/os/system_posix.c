@@ -46,6 +46,12 @@ uint64_t tn_time_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void tn_sleep(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    (void)nanosleep(&t, NULL); // shorter after a signal
+}
+
 #if defined(__linux__) && defined(SYS_arch_prctl)
 // Documentation/arch/x86/xstate.rst of Linux: without permission the first use of a tile ends the process.
 int tn_cpu_tiles_permit(void)

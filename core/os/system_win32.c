@@ -20,6 +20,15 @@ uint64_t tn_time_ns(void)
     return t / f * 1000000000u + t % f * 1000000000u / f;
 }
 
+// Sleep takes whole milliseconds, up to 16 of them by the clock of most systems.
+void tn_sleep(uint64_t ns)
+{
+    if (ns < 1000000)
+        SwitchToThread();
+    else
+        Sleep((DWORD)TN_MIN(ns / 1000000, 60000));
+}
+
 void tn_wait_while(_Atomic uint32_t *word, uint32_t value)
 {
     WaitOnAddress((volatile void *)word, &value, sizeof value, INFINITE);

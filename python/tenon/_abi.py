@@ -259,7 +259,7 @@ class tn_context_config(ctypes.Structure):
         ("strict", c_int32), ("isa", c_char_p), ("memory_limit", c_size_t), ("cache_dir", c_char_p),
         ("tune", c_int32), ("backend", c_char_p), ("deterministic", c_int32), ("one_backend", c_int32),
         ("threads_by", c_int32), ("thread_priority", c_int32), ("blas", c_char_p), ("span", tn_span_fn),
-        ("pass_begin", tn_pass_begin_fn), ("pass_end", tn_pass_end_fn),
+        ("pass_begin", tn_pass_begin_fn), ("pass_end", tn_pass_end_fn), ("device_timeout_ms", c_int64),
     ]
 
 

@@ -28,9 +28,15 @@ typedef struct fake_state {
     bool fail_stays;    // and every call after it
     CUresult lost;      // not CUDA_SUCCESS: all calls fail
     char failed[64];    // name of the call that failed
+    int64_t n_works;    // launches, copies and fills that a stream was given
+    int64_t hang_at;    // number of the one that never ends, 0: none. Then the stream is not ready for good
+    int64_t asked_at;   // number of the last call that was answered so
+    int64_t n_blocked;  // calls that would have waited for it without a limit; they fail
 } fake_state;
 
 fake_state *fake_get(void);
+// What the end of a process does: all that is left is freed. Looked up with dlsym.
+void fake_end(void);
 
 // What a library with kernels of its own launches: a function of the host on a stream, or into what it
 // captures. It writes n bytes of device memory. Looked up in the driver library with dlsym.

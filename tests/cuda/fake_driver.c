@@ -49,6 +49,31 @@ static CUresult call(const char *name)
     return state.error;
 }
 
+// The stream is given work.
+static void work(void)
+{
+    state.n_works++;
+}
+
+static bool hangs(void)
+{
+    return state.hang_at != 0 && state.n_works >= state.hang_at;
+}
+
+static CUresult not_ready(void)
+{
+    state.asked_at = state.n_calls;
+    return CUDA_ERROR_NOT_READY;
+}
+
+// A call that waits for all work of the device, or in which the driver may do so.
+#define MAY_BLOCK()                                                                                          \
+    do {                                                                                                     \
+        if (!hangs()) break;                                                                                 \
+        state.n_blocked++;                                                                                   \
+        return CUDA_ERROR_LAUNCH_TIMEOUT;                                                                    \
+    } while (0)
+
 #define CALL()                                                                                               \
     do {                                                                                                     \
         CUresult r = call(__func__);                                                                         \
@@ -73,13 +98,21 @@ typedef struct object {
     const void *image; // of a module
     bool captures;     // a stream
     int64_t n_host;    // an event: of functions of the host before it
+    int64_t n_works;   // an event: of works before it
+    // of all
+    struct object *previous, *next;
 } object;
+static object objects = {.previous = &objects, .next = &objects};
 
 static CUresult make(void *out)
 {
     object *p = calloc(1, sizeof *p);
     if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
     p->end = &p->first;
+    p->previous = objects.previous;
+    p->next = &objects;
+    objects.previous->next = p;
+    objects.previous = p;
     memcpy(out, &p, sizeof p);
     state.n_alive++;
     return CUDA_SUCCESS;
@@ -96,22 +129,23 @@ static void clear(object *p)
     p->end = &p->first;
 }
 
-// Releasing works on a lost device too, and where the call reports an error: nothing may leak there.
-static CUresult drop(const char *name, void *at)
-{
-    CUresult r = call(name);
-    state.n_alive--;
-    clear(at);
-    free(at);
-    return r;
-}
-
 // What a call of the driver made and gives up itself.
 static void undo(object *p)
 {
     state.n_alive--;
     clear(p);
+    p->previous->next = p->next;
+    p->next->previous = p->previous;
     free(p);
+}
+
+// Releasing works on a lost device too, and where the call reports an error: nothing may leak there.
+static CUresult drop(const char *name, void *at)
+{
+    CUresult r = call(name);
+    MAY_BLOCK();
+    undo(at);
+    return r;
 }
 
 enum { ARGS_ALIGN = 64 };
@@ -152,10 +186,11 @@ static CUresult run_one(const launch *l)
     return CUDA_SUCCESS;
 }
 
-// A failure of a kernel ends the context, like on a device.
+// A failure of a kernel ends the context, like on a device. Nothing runs behind work that hangs.
 static CUresult run_all(const object *of)
 {
     CUresult r = CUDA_SUCCESS;
+    if (hangs()) return r;
     for (const launch *l = of->first; l && r == CUDA_SUCCESS; l = l->next) r = run_one(l);
     if (r != CUDA_SUCCESS) state.lost = r;
     return r;
@@ -166,6 +201,7 @@ static CUresult launch_or_keep(object *stream, const launch *l)
     object now = {.end = &now.first};
     state.n_captured += stream->captures;
     CUresult r = append(stream->captures ? stream : &now, l);
+    if (!stream->captures) work();
     if (r == CUDA_SUCCESS) r = run_all(&now);
     clear(&now);
     return r;
@@ -336,6 +372,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr at)
     allocation *a = *p;
     if (!a) abort();
     CUresult r = call(__func__);
+    MAY_BLOCK();
     for (size_t i = a->size; i < a->size + tail(a); i++) {
         if ((unsigned char)a->at[i] == POISON) continue;
         fprintf(stderr, "emulated: %zu bytes of memory were written behind their end\n", a->size);
@@ -351,12 +388,45 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr at)
     return r;
 }
 
+// Pinned memory of the host.
+typedef struct pinned {
+    struct pinned *next;
+    char *at;
+    size_t size;
+} pinned;
+static pinned *all_pinned;
+
+// Where the entry of `at` is linked, or NULL.
+static pinned **find_pinned(const void *at)
+{
+    pinned **p = &all_pinned;
+    while (*p && ((const char *)at < (*p)->at || (const char *)at >= (*p)->at + (*p)->size)) p = &(*p)->next;
+    return *p ? p : NULL;
+}
+
+static void unpin(pinned **p)
+{
+    pinned *gone = *p;
+    *p = gone->next;
+    free(gone->at);
+    free(gone);
+    state.n_alive--;
+}
+
 EXPORT CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
 {
     (void)flags;
     CALL();
-    *out = malloc(size);
-    if (!*out) return CUDA_ERROR_OUT_OF_MEMORY;
+    pinned *p = calloc(1, sizeof *p);
+    char *at = malloc(size);
+    if (!p || !at) {
+        free(p);
+        free(at);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *p = (pinned){all_pinned, at, size};
+    all_pinned = p;
+    *out = at;
     state.n_alive++;
     return CUDA_SUCCESS;
 }
@@ -364,15 +434,36 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
 EXPORT CUresult cuMemFreeHost(void *at)
 {
     CUresult r = call(__func__);
-    state.n_alive--;
-    free(at);
+    MAY_BLOCK();
+    pinned **p = find_pinned(at);
+    if (!p || (*p)->at != at) abort();
+    unpin(p);
     return r;
 }
 
+EXPORT void fake_end(void)
+{
+    while (objects.next != &objects) undo(objects.next);
+    while (all_pinned) unpin(&all_pinned);
+    while (allocations) {
+        allocation *a = allocations;
+        allocations = a->next;
+        fake_memory_end(a->at);
+        state.used -= a->size;
+        state.n_alive--;
+        munmap(a->map, a->map_size);
+        free(a);
+    }
+}
+
+// Memory of the host that is not pinned is copied when what the stream was given before has ended.
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
 {
     (void)stream;
     CALL();
+    if (!find_pinned(from)) MAY_BLOCK();
+    work();
+    if (hangs()) return CUDA_SUCCESS;
     memcpy((void *)(uintptr_t)to, from, size);
     fake_memory_copied((void *)(uintptr_t)to, size);
     return CUDA_SUCCESS;
@@ -382,6 +473,9 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CU
 {
     (void)stream;
     CALL();
+    if (!find_pinned(to)) MAY_BLOCK();
+    work();
+    if (hangs()) return CUDA_SUCCESS;
     memcpy(to, (const void *)(uintptr_t)from, size);
     return CUDA_SUCCESS;
 }
@@ -390,6 +484,8 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t n, C
 {
     (void)stream;
     CALL();
+    work();
+    if (hangs()) return CUDA_SUCCESS;
     memset((void *)(uintptr_t)at, value, n);
     fake_memory_written((void *)(uintptr_t)at, n);
     return CUDA_SUCCESS;
@@ -400,6 +496,8 @@ EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr at, size_t pitch, unsigned char va
 {
     (void)stream;
     CALL();
+    work();
+    if (hangs()) return CUDA_SUCCESS;
     for (size_t r = 0; r < rows; r++) {
         memset((void *)(uintptr_t)(at + r * pitch), value, n);
         fake_memory_written((void *)(uintptr_t)(at + r * pitch), n);
@@ -419,11 +517,11 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
     return drop(__func__, stream);
 }
 
-EXPORT CUresult cuStreamSynchronize(CUstream stream)
+EXPORT CUresult cuStreamQuery(CUstream stream)
 {
     (void)stream;
     CALL();
-    return CUDA_SUCCESS;
+    return hangs() ? not_ready() : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
@@ -480,6 +578,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     (void)stream;
     CALL();
+    work();
     return run_all((object *)(void *)exec);
 }
 
@@ -510,14 +609,14 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
     (void)stream;
     CALL();
     ((object *)(void *)event)->n_host = state.n_host;
+    ((object *)(void *)event)->n_works = state.n_works;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuEventSynchronize(CUevent event)
+EXPORT CUresult cuEventQuery(CUevent event)
 {
-    (void)event;
     CALL();
-    return CUDA_SUCCESS;
+    return hangs() && ((object *)(void *)event)->n_works >= state.hang_at ? not_ready() : CUDA_SUCCESS;
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end);

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The tenon authors
 # SPDX-License-Identifier: Apache-2.0
-"""tenon serve when the device of its models is lost once.
+"""tenon serve when the device of its models is lost once, or its work does not end.
     test_serve_lost.py TENON
-The library tests/vulkan/between.c, which LD_LIBRARY_PATH leads to, loses the device at one submission."""
+The library tests/vulkan/between.c, which LD_LIBRARY_PATH leads to, loses the device at one submission, or
+lets it never end."""
 import os
 import shutil
 import sys
@@ -87,6 +88,22 @@ def check_two(t):
     t.ok("exit code", s.end() == 0, s.err)
 
 
+def check_hang(t):
+    """Work that does not end: the device is given up for good, and the server still answers and ends."""
+    s = Server(t, *SMALL, "--device-timeout", "1", env={"TN_BETWEEN_HANGS_AT": "200"})
+    if not t.ok("the server starts", s.port is not None, s.err):
+        return
+    first, status, got = until_lost(s)
+    t.ok("the request that runs is told", first and status == 503 and got["error"]["code"] == "device_lost",
+         (status, got))
+    for _ in range(2):
+        status, _, got = s.chat(max_tokens=16)
+        t.ok("so is each later one", status == 503 and got["error"]["code"] == "device_lost", (status, got))
+    t.ok("the server is not well", s.ask("GET", "/health")[0] == 503)
+    t.ok("exit code", s.end() == 0, s.err)
+    t.ok("the log says so", b"its work did not end within 1 s" in s.err, s.err)
+
+
 def main():
     t, _, _ = cli.arguments()
     t.env.pop("VK_ICD_FILENAMES")
@@ -95,6 +112,7 @@ def main():
     check_one(t)
     check_stream(t)
     check_two(t)
+    check_hang(t)
     sys.exit(t.done())
 
 

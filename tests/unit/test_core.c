@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the rest relies on and hardly ever meets: texts that are not UTF-8, sizes that no memory has, ranges
-// outside of buffers, libraries without a function, mutexes that several threads want, and files of tuning
-// that are cut, foreign or too long.
+// outside of buffers, waits that never end, libraries without a function, mutexes that several threads want,
+// and files of tuning that are cut, foreign or too long.
 #include "core/device.h"
 #include "core/os/library.h"
 #include "core/strbuf.h"
@@ -232,6 +232,54 @@ static void test_tuning(void)
     TEST_CHECK(system(text) == 0);
 }
 
+// --- waiting for devices -----------------------------------------------------------------------------------
+
+// Of a wait that began `ago` ns ago, in a context with that limit: whether it is over, and what it has
+// counted.
+static bool wait_over(int64_t timeout_ms, uint64_t ago, tn_device_wait *w)
+{
+    tn_context_config cfg;
+    tn_context *ctx = NULL;
+    tn_context_config_default(&cfg);
+    TEST_CHECK(cfg.device_timeout_ms == 0);
+    cfg.device_timeout_ms = timeout_ms;
+    cfg.backend = "cpu";
+    TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_OK);
+    *w = tn_device_wait_begin(tn_context_device_get(ctx, 0));
+    w->last_ns -= ago;
+    bool over = tn_device_wait_over(w);
+    if (over) {
+        tn_status status = tn_device_wait_fail(tn_context_device_get(ctx, 0), w, "running");
+        TEST_CHECK(status == TN_ERR_DEVICE && message_has(ctx, "cpu: running: the device was lost"));
+    }
+    tn_context_destroy(&ctx);
+    return over;
+}
+
+static void test_waits(void)
+{
+    const uint64_t ms = 1000000, slice = TN_DEVICE_WAIT_SLICE;
+    tn_device_wait w;
+    TEST_CHECK(wait_over(100, 100 * ms, &w) && w.waited_ns >= 100 * ms);
+    TEST_CHECK(!wait_over(5000, 100 * ms, &w) && w.waited_ns >= 100 * ms && w.waited_ns <= slice);
+    // What is longer than a slice is a time in which the process was stopped.
+    TEST_CHECK(!wait_over(5000, 60000 * ms, &w) && w.waited_ns == slice && tn_device_wait_slice(&w) == slice);
+    w.last_ns -= 60000 * ms;
+    TEST_CHECK(!tn_device_wait_over(&w) && w.waited_ns == 2 * slice);
+    w.waited_ns = 4900 * ms;
+    TEST_CHECK(tn_device_wait_slice(&w) == 100 * ms);
+    w.waited_ns = 5100 * ms;
+    TEST_CHECK(tn_device_wait_slice(&w) == 0 && tn_device_wait_over(&w));
+    wait_over(0, 0, &w); // by default five minutes
+    TEST_CHECK(w.limit_ns == 300000 * ms);
+    const int64_t none[] = {-1, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < TN_COUNT(none); i++) {
+        TEST_CHECK(!wait_over(none[i], 0, &w) && w.limit_ns == UINT64_MAX);
+        w.waited_ns = UINT64_MAX / 2;
+        TEST_CHECK(!tn_device_wait_over(&w) && tn_device_wait_slice(&w) == slice);
+    }
+}
+
 int main(void)
 {
     tn_context *ctx = new_context(NULL);
@@ -239,6 +287,7 @@ int main(void)
     test_sizes(ctx);
     test_ranges(ctx);
     tn_context_destroy(&ctx);
+    test_waits();
     test_library();
     test_mutex();
     test_tuning();

@@ -74,6 +74,14 @@ static void test_utf8(void)
     ALL(&cfg, "h <0xE2> <0x96>", "h|\xe2", TN_STOP_LIMIT);
 }
 
+// What the model wants is left out where the grammar does not allow it, and the text ends where it must.
+static void test_grammar(void)
+{
+    tn_generation_config cfg = config(0, NULL);
+    cfg.grammar = "root ::= \"e\" \"o\"";
+    ALL(&cfg, "h h h", "e|o|", TN_STOP_END);
+}
+
 // Random tokens and stop strings against a search in the whole text.
 static void test_random_streams(void)
 {
@@ -495,6 +503,7 @@ int main(void)
     test_leading_space();
     test_stops();
     test_utf8();
+    test_grammar();
     test_random_streams();
     test_limits();
     test_context_full();

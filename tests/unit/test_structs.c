@@ -366,7 +366,7 @@ enum { HEAD = sizeof(size_t) };
 #define AFTER(type, field) offsetof(type, field)
 // clang-format off
 static const row rows[] = {
-    {SIZES(tn_context_config, pass_end), HEAD, TN_OK, init_context_config, NULL,
+    {SIZES(tn_context_config, device_timeout_ms), HEAD, TN_OK, init_context_config, NULL,
      give_context_config, NULL},
     {SIZES(tn_plan_config, precision), HEAD, TN_OK, init_plan_config, NULL, give_plan_config, NULL},
     {SIZES(tn_embedder_config, reserved), HEAD, TN_OK, init_embedder_config, NULL,

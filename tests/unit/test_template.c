@@ -150,6 +150,7 @@ static void test_marks(void)
         "{% set ns = namespace(t='') %}{% for x in l %}{% set ns.t = ns.t ~ '-' ~ x %}{% endfor %}{{ ns.t }}",
         "-{x}-{y}");
     MARKS("{% for c in u[:2] %}{{ c }}.{% endfor %}{{ l }}", "{a}.{b}.['{x}', '{y}']");
+    MARKS("{{ 'abca'.find('a') }} {{ 'abca'.rfind('a') }} {{ 'abca'.find('d') }}", "0 3 -1");
     MARKS("{{ '%s|%5s' % (u, 'x') }}{{ '{}!'.format(u) }}{{ u|title }}{{ u|indent }}",
           "{abc def}|    x{abc def}!{Abc Defabc def}");
     MARKS("{{ l|map('upper')|join(',') }}{{ l|sort|first }}{{ u|first }}{{ u|reverse }}{{ u|default('z') }}",
@@ -178,6 +179,31 @@ static void check_fails(const char *source, const tn_jj_limits *limits, tn_statu
     tn_context_destroy(&ctx);
 }
 
+// The first of March, in years that are multiples of 4, 100 and 400, and of 101.
+static void test_leap_years(void)
+{
+    static const struct {
+        int64_t seconds;
+        const char *want;
+    } dates[] = {{920246400, "060 1999-03-01"},
+                 {951868800, "061 2000-03-01"},
+                 {1583020800, "061 2020-03-01"},
+                 {4107542400, "060 2100-03-01"}};
+    static const char source[] = "{{ strftime_now('%j %Y-%m-%d') }}";
+    for (size_t i = 0; i < TN_COUNT(dates); i++) {
+        tn_context *ctx = NULL;
+        tn_jj *j = NULL;
+        tn_jj_output out = {0};
+        if (tn_context_create(NULL, &ctx) != TN_OK || tn_jj_open(ctx, NULL, &j) != TN_OK) exit(1);
+        tn_jj_clock(j, dates[i].seconds);
+        TEST_CHECK_STATUS(tn_jj_render(j, source, sizeof source - 1, &out), TN_OK);
+        bool same = out.text && out.n == strlen(dates[i].want) && memcmp(out.text, dates[i].want, out.n) == 0;
+        if (!TEST_CHECK(same)) printf("    not %s: %.*s\n", dates[i].want, (int)out.n, out.text);
+        tn_jj_close(&j);
+        tn_context_destroy(&ctx);
+    }
+}
+
 static void test_messages(void)
 {
     check_fails("a\nbé {{ x.y }}", NULL, TN_ERR_MODEL, "line 2, column 9: 'x' is undefined");
@@ -186,6 +212,7 @@ static void test_messages(void)
     check_fails("{% include 'x' %}", NULL, TN_ERR_FORMAT, "not 'include'");
     check_fails("{{ x|nothing }}", NULL, TN_ERR_FORMAT, "not 'nothing'");
     check_fails("{{ 99999999999999999999 }}", NULL, TN_ERR_FORMAT, "63 bits");
+    check_fails("{{ [1]|batch }}", NULL, TN_ERR_MODEL, "batch: lines of 0 items");
     check_fails("{{ strftime_now('%Y') }}", NULL, TN_ERR_MODEL, "'strftime_now' is undefined");
 }
 
@@ -301,6 +328,7 @@ int main(int argc, char **argv)
     check_file(argv[1], "features.json");
     check_file(argv[1], "conversations.json");
     test_marks();
+    test_leap_years();
     test_messages();
     test_limits();
     test_deep_sources();

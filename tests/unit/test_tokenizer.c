@@ -162,6 +162,7 @@ static void test_bpe(void)
     TEST_CHECK(tn_tokenizer_special(t, TN_SPECIAL_NL) == tn_tokenizer_find(t, "Ċ", 2));
     DECODED(t, "a hello . What ? it 's Joe ' s , they 're , don 't ' ' x", 0,
             "a hello. What? it's Joe's, they're, don 't'' x");
+    DECODED(t, "a 's", 0, "a's"); // at once after the first byte
     DECODED(t, "hello<|endoftext|>", 0, "hello");
     DECODED(t, "hello<|endoftext|>", PRINT, "hello<|endoftext|>");
     unload(&v, &t);

@@ -29,6 +29,7 @@ EXPORT between_state *between_get(void)
 static bool fails(const char *name)
 {
     int64_t call = ++state.n_calls; // pipelines are made on several threads
+    state.n_after++;
     if (state.lost) return true;
     if (state.fail_name && strcmp(state.fail_name, name) == 0) return true;
     if (state.fail_at == 0 || call < state.fail_at) return false;
@@ -95,6 +96,7 @@ CALLS(DEFINE_CALL)
     static PFN_vk##name real_##name;                                                                         \
     static VKAPI_ATTR void VKAPI_CALL name(VkDevice d, type object, const VkAllocationCallbacks *a)          \
     {                                                                                                        \
+        state.n_after++;                                                                                     \
         if (object) state.n_alive--;                                                                         \
         real_##name(d, object, a);                                                                           \
     }
@@ -148,8 +150,48 @@ static VKAPI_ATTR void VKAPI_CALL CmdCopyBuffer(VkCommandBuffer c, VkBuffer from
 static PFN_vkWaitSemaphores real_WaitSemaphores;
 static VKAPI_ATTR VkResult VKAPI_CALL WaitSemaphores(VkDevice d, const VkSemaphoreWaitInfo *i, uint64_t t)
 {
-    VkResult r = real_WaitSemaphores(d, i, t);
-    return fails("WaitSemaphores") ? state.error : r;
+    enum { LONG_NS = 2000000000 };
+    if (state.hung && t > LONG_NS) {
+        state.waits_forever = true;
+        return VK_ERROR_UNKNOWN;
+    }
+    if (state.n_late > 0) {
+        struct timespec limit = {.tv_nsec = (long)(t % 1000000000u), .tv_sec = (time_t)(t / 1000000000u)};
+        nanosleep(&limit, NULL);
+        state.n_late--;
+        state.n_moved++;
+        return VK_TIMEOUT;
+    }
+    VkResult r = real_WaitSemaphores(d, i, state.hang_at != 0 && !state.hung ? UINT64_MAX : t);
+    if (fails("WaitSemaphores")) return state.error;
+    if (r == VK_TIMEOUT) state.n_after = 0;
+    return r;
+}
+
+static PFN_vkGetSemaphoreCounterValue real_GetSemaphoreCounterValue;
+static VKAPI_ATTR VkResult VKAPI_CALL GetSemaphoreCounterValue(VkDevice d, VkSemaphore s, uint64_t *value)
+{
+    state.n_after++;
+    VkResult r = real_GetSemaphoreCounterValue(d, s, value);
+    if (state.n_moved > 0) *value = (1u << 20) + (uint64_t)state.n_moved;
+    return r;
+}
+
+static PFN_vkGetQueryPoolResults real_GetQueryPoolResults;
+static VKAPI_ATTR VkResult VKAPI_CALL GetQueryPoolResults(VkDevice d, VkQueryPool p, uint32_t first,
+                                                          uint32_t n, size_t size, void *o,
+                                                          VkDeviceSize stride, VkQueryResultFlags flags)
+{
+    state.n_after++;
+    return real_GetQueryPoolResults(d, p, first, n, size, o, stride, flags);
+}
+
+static PFN_vkFreeCommandBuffers real_FreeCommandBuffers;
+static VKAPI_ATTR void VKAPI_CALL FreeCommandBuffers(VkDevice d, VkCommandPool p, uint32_t n,
+                                                     const VkCommandBuffer *c)
+{
+    state.n_after++;
+    real_FreeCommandBuffers(d, p, n, c);
 }
 
 static PFN_vkQueueSubmit real_QueueSubmit;
@@ -164,6 +206,11 @@ static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit(VkQueue q, uint32_t n, const V
     }
     if (fails("QueueSubmit")) return state.error;
     state.n_submits++;
+    if (state.hang_at != 0 && state.n_submits >= state.hang_at) {
+        state.hung = true;
+        if (state.submitted) state.submitted();
+        return VK_SUCCESS;
+    }
     uint64_t took = state.slow_ns * i->commandBufferCount;
     if (took > state.longest_ns) state.longest_ns = took;
     struct timespec pause = {.tv_nsec = (long)(took % 1000000000u), .tv_sec = (time_t)(took / 1000000000u)};
@@ -520,6 +567,7 @@ static PFN_vkDestroyShaderModule real_DestroyShaderModule;
 static VKAPI_ATTR void VKAPI_CALL DestroyShaderModule(VkDevice d, VkShaderModule m,
                                                       const VkAllocationCallbacks *a)
 {
+    state.n_after++;
     if (m) state.n_alive--;
     if (state.profile) forget_module(m);
     real_DestroyShaderModule(d, m, a);
@@ -528,6 +576,7 @@ static VKAPI_ATTR void VKAPI_CALL DestroyShaderModule(VkDevice d, VkShaderModule
 static PFN_vkDestroyDevice real_DestroyDevice;
 static VKAPI_ATTR void VKAPI_CALL DestroyDevice(VkDevice d, const VkAllocationCallbacks *a)
 {
+    state.n_after++;
     if (d) state.n_alive--;
     state.lost = false;
     real_DestroyDevice(d, a);
@@ -548,6 +597,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo 
 static PFN_vkDestroyInstance real_DestroyInstance;
 static VKAPI_ATTR void VKAPI_CALL DestroyInstance(VkInstance i, const VkAllocationCallbacks *a)
 {
+    state.n_after++;
     if (i) state.n_alive--;
     real_DestroyInstance(i, a);
 }
@@ -611,6 +661,7 @@ static PFN_vkGetPhysicalDeviceMemoryProperties2 real_GetPhysicalDeviceMemoryProp
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties2(VkPhysicalDevice p,
                                                                      VkPhysicalDeviceMemoryProperties2 *o)
 {
+    state.n_after++;
     real_GetPhysicalDeviceMemoryProperties2(p, o);
     VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = o->pNext;
     for (uint32_t i = 0; budget && i < o->memoryProperties.memoryHeapCount; i++) {
@@ -641,6 +692,9 @@ static PFN_vkVoidFunction find(const char *name, PFN_vkVoidFunction real)
     SAME(CmdPipelineBarrier)
     SAME(QueueSubmit)
     SAME(WaitSemaphores)
+    SAME(FreeCommandBuffers)
+    SAME(GetQueryPoolResults)
+    SAME(GetSemaphoreCounterValue)
     SAME(CreateComputePipelines)
     SAME(CreatePipelineLayout)
     SAME(CreateShaderModule)
@@ -692,6 +746,8 @@ EXPORT PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char 
         take_profile(getenv("TN_BETWEEN_PROFILE"));
         const char *lose_at = getenv("TN_BETWEEN_LOSES_AT");
         if (lose_at) state.lose_at = atoll(lose_at);
+        const char *hang_at = getenv("TN_BETWEEN_HANGS_AT");
+        if (hang_at) state.hang_at = atoll(hang_at);
     }
     PFN_vkVoidFunction any;
     if (state.matrices && strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR") == 0) {

@@ -42,6 +42,14 @@ typedef struct between_state {
     // none. TN_BETWEEN_LOSES_AT sets it.
     int64_t lose_at;
     bool lost;
+    // The N-th submission never ends, and none after it; 0: none. TN_BETWEEN_HANGS_AT sets it. Waits for what
+    // was submitted before take as long as they need.
+    int64_t hang_at;
+    bool hung;
+    bool waits_forever;      // a wait for it had no limit
+    _Atomic int64_t n_after; // calls since a wait for it ended
+    // So many waits end by their limit, before the work does, and each time the timeline is one further.
+    int64_t n_late, n_moved;
     // Each command buffer takes that long; the longest submission since.
     uint64_t slow_ns, longest_ns;
     uint64_t others; // bytes of the device's memory that other programs have; 0: it does not tell

@@ -3,9 +3,9 @@
 //
 // Each call of the Vulkan driver fails once while a model is used: opening it, a prompt, eight tokens, the
 // end. It runs out of memory, or loses the device for good. Then a message names what failed, nothing is
-// left, and the same context does all of it again, or says that the device is lost. Through the library
-// between backend and loader, whose shaders do nothing here; one life before and one after have the real
-// ones.
+// left, and the same context does all of it again, or says that the device is lost. And each submission never
+// ends once: then the driver keeps what it has, and nothing calls it any more. Through the library between
+// backend and loader, whose shaders do nothing here; one life before and one after have the real ones.
 //     test_calls [STRIDE]   every STRIDE-th call (default 1)
 #include "tests/models/tiny_model.h"
 #include "tests/unit/test.h"
@@ -55,6 +55,8 @@ static int32_t function_of(const char *name)
     abort();
 }
 
+static int64_t timeout_ms; // of the contexts; 0: that of the library
+
 static tn_context *new_context(counting *count)
 {
     tn_context_config cfg;
@@ -63,6 +65,7 @@ static tn_context *new_context(counting *count)
     *count = (counting){0};
     cfg.allocator = (tn_allocator){count, counting_alloc, counting_free};
     cfg.backend = "vulkan";
+    cfg.device_timeout_ms = timeout_ms;
     cfg.cache_dir = folder;
     cfg.n_threads = 1; // so that calls come in one order
     return tn_context_create(&cfg, &ctx) == TN_OK ? ctx : NULL;
@@ -149,6 +152,35 @@ static bool check_call(int64_t n, bool lost)
     return true;
 }
 
+// The n-th submission never ends; false: the life has fewer.
+static bool check_hang(int64_t n)
+{
+    counting count;
+    float logits[TINY_MODEL_VOCAB] = {0};
+    char text[512] = "", again_text[512] = "";
+    reset(true);
+    between->hang_at = n;
+    tn_context *ctx = new_context(&count);
+    if (!TEST_CHECK(ctx != NULL)) return false;
+    tn_status status = live(ctx, logits), again = TN_OK;
+    tn_context_error(ctx, text, sizeof text);
+    if (between->hung) again = live(ctx, logits);
+    tn_context_error(ctx, again_text, sizeof again_text);
+    int64_t alive = between->n_alive;
+    tn_context_destroy(&ctx);
+    TEST_CHECK(count.live == 0);
+    if (!between->hung) return TEST_CHECK(status == TN_OK && between->n_alive == 0) && false;
+    bool right = TEST_CHECK(status == TN_ERR_DEVICE && again == TN_ERR_DEVICE && !between->waits_forever);
+    right = TEST_CHECK(strstr(text, "vulkan:0: ") && strstr(text, "the device was lost: its work")) && right;
+    right = TEST_CHECK(strstr(again_text, "vulkan:0: ") && strstr(again_text, "it was given up")) && right;
+    // One call: whether the work has come further since.
+    right = TEST_CHECK(between->n_after == 1 && between->n_alive == alive && alive > 0) && right;
+    if (!right)
+        printf("    submission %lld: %s\n    again: %s\n    %lld calls, %lld objects of %lld\n", (long long)n,
+               text, again_text, (long long)between->n_after, (long long)between->n_alive, (long long)alive);
+    return true;
+}
+
 static void write_model(void)
 {
     counting count;
@@ -200,13 +232,18 @@ int main(int argc, char **argv)
     TEST_CHECK(memcmp(before, after, sizeof before) == 0);
     for (int32_t lost = 0; lost < 2; lost++)
         for (int64_t n = 1; test_failed == 0 && check_call(n, lost != 0);) n += stride;
+    int64_t n_hung = 0;
+    timeout_ms = 20;
+    for (int64_t n = 1; test_failed == 0 && check_hang(n); n += stride) n_hung++;
+    timeout_ms = 0;
+    TEST_CHECK(n_hung > 0);
     live_really(after, NULL);
     TEST_CHECK(memcmp(before, after, sizeof before) == 0);
     for (size_t i = 0; i < TN_COUNT(functions); i++) {
         if (functions[i].n > 0) printf("%s: %lld\n", functions[i].name, (long long)functions[i].n);
         all += functions[i].n;
     }
-    printf("%lld calls failed\n", (long long)all);
+    printf("%lld calls failed, %lld submissions hung\n", (long long)all, (long long)n_hung);
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);
     TEST_CHECK(system(command) == 0);

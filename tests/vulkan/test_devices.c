@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Vulkan backend on devices that are not like the driver of this machine, that are lost or slow, whose
-// memory other programs have, and beside other processes: through a library between it and the loader.
+// The Vulkan backend on devices that are not like the driver of this machine, that are lost, slow or never
+// ready, whose memory other programs have, and beside other processes: through a library between it and the
+// loader.
 //     test_devices   LD_LIBRARY_PATH leads to the libvulkan.so.1 of this folder
+#include "tests/unit/counting.h"
 #include "tests/vulkan/profile.h"
 #include "tests/vulkan/with_between.h"
 
@@ -126,6 +128,80 @@ static void lost(void)
     TEST_CHECK_STATUS(product(ctx, &error), TN_ERR_DEVICE);
     tn_buffer_destroy(&b);
     TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(between->n_alive == 0);
+}
+
+// --- a device whose work does not end ----------------------------------------------------------------
+
+// Calls of the driver after a wait was over: whether the work has come further since, and no more.
+enum { ASKED = 1, LIMIT_MS = 20 };
+
+// With that limit. Waits take as long as they need until something hangs.
+static tn_context *limited_context(counting *count)
+{
+    tn_context_config cfg;
+    tn_context *ctx = NULL;
+    tn_context_config_default(&cfg);
+    *count = (counting){0};
+    cfg.allocator = (tn_allocator){count, counting_alloc, counting_free};
+    cfg.backend = "vulkan";
+    cfg.n_threads = 1;
+    cfg.device_timeout_ms = LIMIT_MS;
+    reset(); // the count of what is left, too
+    between->hang_at = INT64_MAX;
+    return tn_context_create(&cfg, &ctx) == TN_OK ? ctx : NULL;
+}
+
+// Each submission of a product hangs once. All of the context is destroyed, the driver keeps what it has, and
+// a new context has the device again.
+static void hangs(void)
+{
+    double error;
+    counting count;
+    tn_context *ctx = limited_context(&count);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+    int64_t before = between->n_submits;
+    TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+    int64_t n = between->n_submits - before;
+    tn_context_destroy(&ctx);
+    TEST_CHECK(n > 0 && between->n_alive == 0 && count.live == 0);
+    for (int64_t i = 1; i <= n && test_failed == 0; i++) {
+        ctx = limited_context(&count);
+        if (!TEST_CHECK(ctx != NULL)) return;
+        TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+        between->hang_at = between->n_submits + i;
+        uint64_t start = tn_time_ns();
+        TEST_CHECK_STATUS(product(ctx, &error), TN_ERR_DEVICE);
+        TEST_CHECK(tn_time_ns() - start >= LIMIT_MS * 1000000u && between->hung && !between->waits_forever);
+        TEST_CHECK(message_has(ctx, "vulkan:0: running: the device was lost: its work did not end within"));
+        int64_t alive = between->n_alive;
+        TEST_CHECK_STATUS(product(ctx, &error), TN_ERR_DEVICE); // although nothing is left on it
+        TEST_CHECK(message_has(ctx, "lost: it was given up, because its work did not end within 0.02 s"));
+        tn_context_destroy(&ctx);
+        TEST_CHECK(count.live == 0);
+        if (!TEST_CHECK(between->n_after == ASKED && between->n_alive == alive && alive > 0))
+            printf("    %lld of %lld: %lld calls, %lld objects of %lld\n", (long long)i, (long long)n,
+                   (long long)between->n_after, (long long)between->n_alive, (long long)alive);
+    }
+    ctx = limited_context(&count);
+    TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+    TEST_CHECK(error < 1e-3);
+    tn_context_destroy(&ctx);
+    TEST_CHECK(between->n_alive == 0 && count.live == 0);
+}
+
+// Work in pieces takes longer than the limit, while each piece does not.
+static void pieces(void)
+{
+    double error;
+    counting count;
+    tn_context *ctx = limited_context(&count);
+    if (!TEST_CHECK(ctx != NULL)) return;
+    between->n_late = 5;
+    TEST_CHECK_STATUS(product(ctx, &error), TN_OK);
+    TEST_CHECK(error < 1e-3 && between->n_late == 0);
     tn_context_destroy(&ctx);
     TEST_CHECK(between->n_alive == 0);
 }
@@ -258,6 +334,8 @@ int main(int argc, char **argv)
     no_addresses();
     budget();
     lost();
+    hangs();
+    pieces();
     slow();
     cache(argv[0]);
     return test_done();

@@ -92,7 +92,7 @@ tn_status tn_cuda_derived_make(tn_cuda *c, const tn_view *w, int32_t form, size_
     if (status == TN_OK)
         c->derived->all[c->derived->n++] = d;
     else
-        c->driver.mem_free(d.to);
+        tn_cuda_memory_drop(c, d.to);
     return status;
 }
 
@@ -140,7 +140,7 @@ void tn_cuda_derived_drop(tn_cuda *c, const void *from, size_t n)
     int32_t kept = 0;
     for (int32_t i = 0; list && i < list->n; i++) {
         if (overlaps(&list->all[i], from, n))
-            c->driver.mem_free(list->all[i].to);
+            tn_cuda_memory_drop(c, list->all[i].to);
         else
             list->all[kept++] = list->all[i];
     }
@@ -151,7 +151,7 @@ void tn_cuda_derived_free(tn_cuda *c)
 {
     struct tn_cuda_derived *list = c->derived;
     if (!list) return;
-    for (int32_t i = 0; i < list->n; i++) c->driver.mem_free(list->all[i].to);
+    for (int32_t i = 0; i < list->n; i++) tn_cuda_memory_drop(c, list->all[i].to);
     tn_free(c->device->ctx, list->all);
     tn_free(c->device->ctx, list);
     c->derived = NULL;

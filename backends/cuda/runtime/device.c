@@ -64,6 +64,7 @@ static tn_status refuse_lost(tn_cuda *c)
 {
     int32_t lost = atomic_load_explicit(&c->lost, memory_order_relaxed);
     if (lost == 0) return TN_OK;
+    if (lost == TN_CUDA_GIVEN_UP) return tn_device_fail_given_up(c->device);
     const char *name = NULL;
     c->driver.error_name((CUresult)lost, &name);
     return tn_fail(c->device->ctx, TN_ERR_DEVICE,
@@ -76,6 +77,62 @@ tn_status tn_cuda_enter(tn_cuda *c)
     tn_status status = refuse_lost(c);
     if (status != TN_OK) return status;
     return tn_cuda_check(c, c->driver.ctx_set(c->context), "making the context current");
+}
+
+// --- waiting -----------------------------------------------------------------------------------------
+
+bool tn_cuda_is_given_up(const tn_cuda *c)
+{
+    return atomic_load_explicit(&c->lost, memory_order_relaxed) == TN_CUDA_GIVEN_UP; // orders nothing
+}
+
+// The driver's own waits (cuStreamSynchronize, cuEventSynchronize) have no limit, so this asks again and
+// again. They poll as well (CU_CTX_SCHED_AUTO), so that a thread sees the end of a pass without a delay. This
+// one polls for as long as passes take, and may see the end of longer ones a thousandth of their time late.
+static tn_status wait_until(tn_cuda *c, CUevent event, const char *what)
+{
+    enum { PAUSES = 4, POLL_NS = 100000000, SHARE = 1024, MOST_NS = 1000000 };
+    tn_device_wait w = tn_device_wait_begin(c->device);
+    for (;;) {
+        CUresult r = event ? c->driver.event_query(event) : c->driver.stream_query(c->stream);
+        if (r != CUDA_ERROR_NOT_READY) return tn_cuda_check(c, r, what);
+        if (tn_cuda_is_given_up(c)) return refuse_lost(c); // another thread has waited longer
+        if (tn_device_wait_over(&w)) {
+            // Relaxed: it orders nothing.
+            atomic_store_explicit(&c->lost, TN_CUDA_GIVEN_UP, memory_order_relaxed);
+            return tn_device_wait_fail(c->device, &w, what);
+        }
+        if (w.waited_ns < POLL_NS)
+            for (int32_t i = 0; i < PAUSES; i++) TN_PAUSE();
+        else
+            tn_sleep(TN_MIN(w.waited_ns / SHARE, (uint64_t)MOST_NS));
+    }
+}
+
+tn_status tn_cuda_wait_all(tn_cuda *c, const char *what)
+{
+    return wait_until(c, NULL, what);
+}
+
+tn_status tn_cuda_wait_event(tn_cuda *c, CUevent event, const char *what)
+{
+    return wait_until(c, event, what);
+}
+
+bool tn_cuda_settle(tn_cuda *c)
+{
+    if (tn_cuda_is_given_up(c)) return false;
+    c->driver.ctx_set(c->context);
+    // On a device that is lost nothing runs, and the message of the loss stays.
+    bool waits = c->stream && atomic_load_explicit(&c->lost, memory_order_relaxed) == 0;
+    tn_status status = waits ? tn_cuda_wait_all(c, "destroying") : TN_OK;
+    TN_UNUSED(status); // the next use of the device tells
+    return !tn_cuda_is_given_up(c);
+}
+
+void tn_cuda_memory_drop(tn_cuda *c, CUdeviceptr at)
+{
+    if (!tn_cuda_is_given_up(c)) c->driver.mem_free(at);
 }
 
 tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunction *out)
@@ -132,10 +189,9 @@ tn_status tn_cuda_buffer_create(tn_device *device, size_t size, tn_buffer *out)
 void tn_cuda_buffer_destroy(tn_buffer *buffer)
 {
     tn_cuda *c = tn_cuda_of(buffer->device);
-    c->driver.ctx_set(c->context);
-    c->driver.stream_synchronize(c->stream); // work that was submitted may still use it
+    tn_cuda_settle(c);
     tn_cuda_derived_drop(c, buffer->data, buffer->size);
-    c->driver.mem_free((CUdeviceptr)(uintptr_t)buffer->data);
+    tn_cuda_memory_drop(c, (CUdeviceptr)(uintptr_t)buffer->data);
 }
 
 static CUdeviceptr address(const tn_buffer *b, size_t offset)
@@ -144,12 +200,15 @@ static CUdeviceptr address(const tn_buffer *b, size_t offset)
 }
 
 // In order with the work on the stream; the host's bytes have been copied when the call returns, because
-// they are pageable (CUDA Driver API, synchronisation behaviour of memcpy).
+// they are pageable (CUDA Driver API, synchronisation behaviour of memcpy). For that the driver may wait for
+// the work before the copy, without a limit, so the wait that has one comes first.
 tn_status tn_cuda_buffer_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n)
 {
     tn_cuda *c = tn_cuda_of(buffer->device);
     tn_status status = tn_cuda_enter(c);
     if (status != TN_OK || n == 0) return status;
+    status = tn_cuda_wait_all(c, "copying to the device");
+    if (status != TN_OK) return status;
     return tn_cuda_check(c, c->driver.copy_to_device(address(buffer, offset), bytes, n, c->stream),
                          "copying to the device");
 }
@@ -159,10 +218,11 @@ tn_status tn_cuda_buffer_read(const tn_buffer *buffer, size_t offset, void *byte
     tn_cuda *c = tn_cuda_of(buffer->device);
     tn_status status = tn_cuda_enter(c);
     if (status != TN_OK || n == 0) return status;
+    status = tn_cuda_wait_all(c, "copying to the host");
+    if (status != TN_OK) return status;
     status = tn_cuda_check(c, c->driver.copy_to_host(bytes, address(buffer, offset), n, c->stream),
                            "copying to the host");
-    return status == TN_OK ? tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "copying to the host")
-                           : status;
+    return status == TN_OK ? tn_cuda_wait_all(c, "copying to the host") : status;
 }
 
 tn_status tn_cuda_buffer_zero(tn_buffer *buffer, size_t offset, size_t n, size_t pitch, size_t rows)
@@ -190,7 +250,5 @@ tn_status tn_cuda_host_create(tn_device *device, size_t size, void **out)
 void tn_cuda_host_destroy(tn_device *device, void *host)
 {
     tn_cuda *c = tn_cuda_of(device);
-    c->driver.ctx_set(c->context);
-    c->driver.stream_synchronize(c->stream);
-    c->driver.host_free(host);
+    if (tn_cuda_settle(c)) c->driver.host_free(host);
 }

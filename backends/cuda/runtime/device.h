@@ -26,6 +26,8 @@ typedef struct tn_cuda_variant {
     bool cublas_first; // cuBLASLt for every product that it accepts
 } tn_cuda_variant;
 
+enum { TN_CUDA_GIVEN_UP = -1 }; // work of the device did not end in time
+
 typedef struct tn_cuda {
     tn_device *device;
     tn_cuda_driver driver;
@@ -36,7 +38,8 @@ typedef struct tn_cuda {
     int32_t n_sms;
     int32_t max_shared; // bytes of shared memory that a block can ask for
     size_t l2_size;
-    // First error after which the driver context answers nothing else: every later call fails with it.
+    // First error after which the driver context answers nothing else: every later call fails with it. Or
+    // TN_CUDA_GIVEN_UP: then nothing calls the driver any more.
     _Atomic int32_t lost;
     CUmodule modules[TN_CUDA_MODULE_COUNT];     // loaded at first use
     const struct tn_cuda_kernel_table *kernels; // kernel.h
@@ -57,6 +60,15 @@ static inline tn_cuda *tn_cuda_of(const tn_device *device)
 tn_status tn_cuda_check(tn_cuda *c, CUresult result, const char *what);
 // Makes the driver context current for this thread; fails if the device is lost.
 TN_MUST_USE tn_status tn_cuda_enter(tn_cuda *c);
+// Waits for all that was submitted, or until an event. If the limit of the context passes the device is given
+// up, and with it all that lies there.
+TN_MUST_USE tn_status tn_cuda_wait_all(tn_cuda *c, const char *what);
+TN_MUST_USE tn_status tn_cuda_wait_event(tn_cuda *c, CUevent event, const char *what);
+bool tn_cuda_is_given_up(const tn_cuda *c);
+// Before something of the device is destroyed: makes its context current, and waits for work that may still
+// use it. False: the device was given up, and the driver keeps what it has.
+bool tn_cuda_settle(tn_cuda *c);
+void tn_cuda_memory_drop(tn_cuda *c, CUdeviceptr at); // nothing if the device was given up
 // A kernel by module and name; loads the module at first use.
 TN_MUST_USE tn_status tn_cuda_function(tn_cuda *c, int32_t module, const char *name, CUfunction *out);
 

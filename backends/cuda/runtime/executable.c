@@ -29,12 +29,11 @@ void tn_cuda_executable_destroy(tn_device *device, tn_executable *e)
 {
     if (!e) return;
     tn_cuda *c = tn_cuda_of(device);
-    c->driver.ctx_set(c->context);
-    c->driver.stream_synchronize(c->stream);
-    for (int32_t i = 0; e->events && i <= e->n_steps; i++)
+    bool there = tn_cuda_settle(c);
+    for (int32_t i = 0; there && e->events && i <= e->n_steps; i++)
         if (e->events[i]) c->driver.event_destroy(e->events[i]);
-    if (e->exec) c->driver.graph_exec_destroy(e->exec);
-    if (e->graph) c->driver.graph_destroy(e->graph);
+    if (there && e->exec) c->driver.graph_exec_destroy(e->exec);
+    if (there && e->graph) c->driver.graph_destroy(e->graph);
     tn_free(device->ctx, e->events);
     tn_free(device->ctx, e->steps);
     tn_free(device->ctx, (void *)e->kernels);
@@ -272,7 +271,7 @@ tn_status tn_cuda_wait(tn_device *device, tn_executable *e)
 {
     tn_cuda *c = tn_cuda_of(device);
     tn_status status = tn_cuda_enter(c);
-    if (status == TN_OK) status = tn_cuda_check(c, c->driver.stream_synchronize(c->stream), "running");
+    if (status == TN_OK) status = tn_cuda_wait_all(c, "running");
     for (int32_t i = 0; i < e->n_steps && status == TN_OK && e->timed; i++) {
         float ms = 0.0f;
         status =

@@ -148,7 +148,7 @@ static tn_status time_kernel(tn_cuda *c, const timer *t, const tn_cuda_kernel *k
         if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(t->start, c->stream), "tuning");
         if (status == TN_OK) status = k->launch(l);
         if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_record(t->end, c->stream), "tuning");
-        if (status == TN_OK) status = tn_cuda_check(c, c->driver.event_synchronize(t->end), "tuning");
+        if (status == TN_OK) status = tn_cuda_wait_event(c, t->end, "tuning");
         if (status == TN_OK && i >= 0)
             status = tn_cuda_check(c, c->driver.event_elapsed(&ms[i], t->start, t->end), "tuning");
     }
@@ -190,7 +190,7 @@ static tn_status tune_step(tn_cuda *c, const timer *t, const tn_step *step, cons
         bool may_fail = (rows[i]->flags & TN_CUDA_ONLY_TUNED) != 0; // then others run
         tn_status status = may_fail ? c->kernels->prepare_tuned(c, step) : TN_OK;
         if (status == TN_OK) status = time_kernel(c, t, rows[i], &l, &ms);
-        if (status != TN_OK && may_fail) {
+        if (status != TN_OK && may_fail && !tn_cuda_is_given_up(c)) {
             char why[300];
             tn_context_error(c->device->ctx, why, sizeof why);
             tn_log(c->device->ctx, TN_LOG_INFO, "tuning %s %s: %s left out: %s", tn_op_name(step->op),
@@ -222,8 +222,9 @@ tn_status tn_cuda_tune(tn_cuda *c, const tn_program *program, const tn_buffer *s
         status = tn_cuda_check(c, c->driver.event_create(&t.end, CU_EVENT_DEFAULT), "tuning");
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++)
         status = tune_step(c, &t, &program->steps[i], scratch, &changed);
-    if (t.end) c->driver.event_destroy(t.end);
-    if (t.start) c->driver.event_destroy(t.start);
-    if (t.flush) c->driver.mem_free(t.flush);
+    bool there = tn_cuda_settle(c);
+    if (there && t.end) c->driver.event_destroy(t.end);
+    if (there && t.start) c->driver.event_destroy(t.start);
+    if (there && t.flush) c->driver.mem_free(t.flush);
     return status == TN_OK && changed ? save(c) : status;
 }

@@ -23,8 +23,8 @@ void tn_cuda_upload_free(tn_cuda *c)
 {
     struct tn_cuda_upload *u = c->upload;
     if (!u) return;
-    c->driver.stream_synchronize(c->stream);
-    for (int32_t i = 0; i < PIECES; i++) {
+    bool there = tn_cuda_settle(c);
+    for (int32_t i = 0; i < PIECES && there; i++) {
         if (u->host[i]) c->driver.host_free(u->host[i]);
         if (u->stage[i]) c->driver.mem_free(u->stage[i]);
         if (u->done[i]) c->driver.event_destroy(u->done[i]);
@@ -102,7 +102,7 @@ tn_status tn_cuda_weight_write(tn_buffer *buffer, size_t offset, const tn_view *
         struct tn_cuda_upload *u = c->upload;
         int32_t k = u->next++ % PIECES;
         size_t n = TN_MIN(piece, size - done);
-        status = tn_cuda_check(c, c->driver.event_synchronize(u->done[k]), "copying weights");
+        status = tn_cuda_wait_event(c, u->done[k], "copying weights");
         if (status != TN_OK) break;
         host_copy h = {buffer->device->ctx, u->host[k], (const char *)bytes + done, n, TN_OK};
         int32_t n_parts = n > (1 << 20) ? tn_context_n_threads(buffer->device->ctx) : 1;

@@ -43,6 +43,13 @@ static bool ends_soon(tn_vk *v, uint64_t value)
     return false;
 }
 
+// The timeline as far as the device has come; 0 if it cannot be asked.
+static uint64_t reached_value(tn_vk *v)
+{
+    uint64_t reached = 0;
+    return v->f.GetSemaphoreCounterValue(v->handle, v->timeline, &reached) == VK_SUCCESS ? reached : 0;
+}
+
 tn_status tn_vk_wait_for(tn_vk *v, uint64_t value)
 {
     if (value == 0 || ends_soon(v, value)) return TN_OK;
@@ -50,7 +57,27 @@ tn_status tn_vk_wait_for(tn_vk *v, uint64_t value)
                                 .semaphoreCount = 1,
                                 .pSemaphores = &v->timeline,
                                 .pValues = &value};
-    return tn_vk_check(v, v->f.WaitSemaphores(v->handle, &info, UINT64_MAX), "running");
+    tn_device_wait w = tn_device_wait_begin(v->device);
+    uint64_t seen = reached_value(v), now;
+    for (;;) {
+        VkResult r = v->f.WaitSemaphores(v->handle, &info, tn_device_wait_slice(&w));
+        if (r != VK_TIMEOUT) return tn_vk_check(v, r, "running");
+        if (tn_vk_is_lost(v)) return tn_vk_fail_lost(v); // another thread has found it so
+        now = reached_value(v);
+        if (now != seen) // a submission has ended: the next one has the whole limit
+            w = tn_device_wait_begin(v->device);
+        else if (tn_device_wait_over(&w))
+            return tn_vk_give_up(v, &w, "running");
+        seen = now;
+    }
+}
+
+void tn_vk_commands_free(tn_vk *v, VkCommandBuffer *commands)
+{
+    tn_mutex_lock(&v->lock);
+    if (*commands && !tn_vk_is_given_up(v)) v->f.FreeCommandBuffers(v->handle, v->pool, 1, commands);
+    tn_mutex_unlock(&v->lock);
+    *commands = NULL;
 }
 
 tn_status tn_vk_drain(tn_vk *v)
@@ -63,7 +90,7 @@ tn_status tn_vk_drain(tn_vk *v)
 
 void tn_vk_settle(tn_vk *v)
 {
-    if (atomic_load_explicit(&v->lost, memory_order_relaxed) != 0) return; // orders nothing
+    if (tn_vk_is_lost(v)) return;
     tn_status status = tn_vk_drain(v);
     TN_UNUSED(status); // the next use of the device tells
 }
@@ -174,10 +201,7 @@ static tn_status record_parts(tn_vk *v, tn_executable *e)
 
 void tn_vk_free_parts(tn_vk *v, tn_executable *e)
 {
-    tn_mutex_lock(&v->lock);
-    for (int32_t i = 0; i < e->n_parts; i++)
-        if (e->parts[i]) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->parts[i]);
-    tn_mutex_unlock(&v->lock);
+    for (int32_t i = 0; i < e->n_parts; i++) tn_vk_commands_free(v, &e->parts[i]);
     e->n_parts = 0;
 }
 

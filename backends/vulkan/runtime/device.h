@@ -98,6 +98,8 @@ static inline void tn_vk_features_link(tn_vk_features *f)
     f->v11.pNext = &f->v12;
 }
 
+enum { TN_VK_LOST = 1, TN_VK_GIVEN_UP = 2 };
+
 typedef struct tn_vk {
     tn_device *device;
     tn_vk_instance *instance;
@@ -144,7 +146,9 @@ typedef struct tn_vk {
     bool device_visible;              // the host sees the device's memory
     uint32_t max_groups;              // workgroups in one dimension
     float tick_ns;                    // of timestamps; 0: the queue has none
-    // The device answers nothing any more: every later call fails, until all objects are gone.
+    // TN_VK_LOST: the device answers nothing any more, and every later call fails until all objects are gone.
+    // TN_VK_GIVEN_UP: its work did not end in time. Then nothing calls the driver any more, until the context
+    // ends and after it. 0: none.
     _Atomic int32_t lost;
     int64_t n_objects; // of callers: tn_vk_begin_object
 } tn_vk;
@@ -163,6 +167,11 @@ static inline bool tn_vk_asks_for_subgroups(const tn_vk *v)
 
 // TN_OK, or a failure that says what was tried. Remembers that a device was lost.
 tn_status tn_vk_check(tn_vk *v, VkResult r, const char *what);
+bool tn_vk_is_lost(const tn_vk *v); // also if it was given up
+bool tn_vk_is_given_up(const tn_vk *v);
+tn_status tn_vk_fail_lost(tn_vk *v);
+// The failure of a wait that is over: gives up the device, and with it all that lies there.
+tn_status tn_vk_give_up(tn_vk *v, const tn_device_wait *w, const char *what);
 // Whether the driver has an extension; while the device is described.
 bool tn_vk_has_extension(const tn_vk *v, const char *name);
 // Makes the logical device at first use; fails if it was lost.
@@ -255,7 +264,9 @@ void tn_vk_pipeline_cache_free(tn_vk *v);
 // Submits, and returns the value that the timeline reaches at the end of the work. Takes the lock.
 TN_MUST_USE tn_status tn_vk_submit_commands(tn_vk *v, int32_t n, const VkCommandBuffer *commands,
                                             uint64_t *value);
+// Gives the device up if no submission ends within the limit of the context.
 TN_MUST_USE tn_status tn_vk_wait_for(tn_vk *v, uint64_t value);
+void tn_vk_commands_free(tn_vk *v, VkCommandBuffer *commands); // and clears it. Takes the lock
 // Waits for all that was submitted.
 TN_MUST_USE tn_status tn_vk_drain(tn_vk *v);
 // The same before something is freed: work that was submitted may still use it, but a lost device uses

@@ -25,10 +25,8 @@ void tn_vk_executable_destroy(tn_device *device, tn_executable *e)
     tn_vk *v = tn_vk_of(device);
     tn_vk_settle(v);
     if (e->n_parts > 0) tn_vk_free_parts(v, e);
-    tn_mutex_lock(&v->lock);
-    if (e->timed) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &e->timed);
-    tn_mutex_unlock(&v->lock);
-    if (e->queries) v->f.DestroyQueryPool(v->handle, e->queries, NULL);
+    tn_vk_commands_free(v, &e->timed);
+    if (e->queries && !tn_vk_is_given_up(v)) v->f.DestroyQueryPool(v->handle, e->queries, NULL);
     tn_vk_memory_destroy(v, &e->args);
     tn_free(device->ctx, e->parts);
     tn_free(device->ctx, e->part_end);

@@ -114,7 +114,7 @@ tn_status tn_vk_instance_create(tn_context *ctx, tn_vk_instance **out, char *why
 void tn_vk_instance_unref(tn_context *ctx, tn_vk_instance *v)
 {
     if (!v || --v->refs > 0) return;
-    if (v->handle && v->DestroyInstance) v->DestroyInstance(v->handle, NULL);
-    if (v->library) tn_library_close(v->library);
+    if (v->handle && v->DestroyInstance && !v->given_up) v->DestroyInstance(v->handle, NULL);
+    if (v->library && !v->given_up) tn_library_close(v->library);
     tn_free(ctx, v);
 }

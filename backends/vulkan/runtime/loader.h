@@ -19,7 +19,8 @@
 typedef struct tn_vk_instance {
     void *library;
     VkInstance handle;
-    int32_t refs; // devices, and whoever lists them; only used while a context is opened or closed
+    int32_t refs;  // devices, and whoever lists them; only used while a context is opened or closed
+    bool given_up; // a device of it was: the driver keeps it
     PFN_vkGetInstanceProcAddr get_proc;
 #define TN_VK_GLOBAL(name)   PFN_vk##name name;
 #define TN_VK_INSTANCE(name) PFN_vk##name name;

@@ -101,10 +101,12 @@ void tn_vk_logical_destroy(tn_vk *v)
     tn_vk_pipelines_free(v);
     tn_vk_pipeline_cache_free(v);
     tn_vk_blocks_free(v);
-    v->f.DestroyPipelineLayout(v->handle, v->layout, NULL);
-    v->f.DestroySemaphore(v->handle, v->timeline, NULL);
-    v->f.DestroyCommandPool(v->handle, v->pool, NULL);
-    v->f.DestroyDevice(v->handle, NULL);
+    if (!tn_vk_is_given_up(v)) {
+        v->f.DestroyPipelineLayout(v->handle, v->layout, NULL);
+        v->f.DestroySemaphore(v->handle, v->timeline, NULL);
+        v->f.DestroyCommandPool(v->handle, v->pool, NULL);
+        v->f.DestroyDevice(v->handle, NULL);
+    }
     v->layout = NULL, v->timeline = NULL, v->pool = NULL, v->handle = NULL;
 }
 

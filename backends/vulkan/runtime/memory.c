@@ -24,8 +24,9 @@ struct tn_vk_block {
 
 static void destroy_own(tn_vk *v, tn_vk_memory *m)
 {
-    if (m->buffer) v->f.DestroyBuffer(v->handle, m->buffer, NULL);
-    if (m->memory) v->f.FreeMemory(v->handle, m->memory, NULL); // unmaps it too
+    bool there = !tn_vk_is_given_up(v);
+    if (there && m->buffer) v->f.DestroyBuffer(v->handle, m->buffer, NULL);
+    if (there && m->memory) v->f.FreeMemory(v->handle, m->memory, NULL); // unmaps it too
     *m = (tn_vk_memory){0};
 }
 
@@ -243,9 +244,7 @@ static tn_status run_transfer(tn_vk *v, const transfer *t)
     uint64_t value = 0;
     if (status == TN_OK) status = tn_vk_submit_commands(v, 1, &commands, &value);
     if (status == TN_OK) status = tn_vk_wait_for(v, value);
-    tn_mutex_lock(&v->lock);
-    if (commands) v->f.FreeCommandBuffers(v->handle, v->pool, 1, &commands);
-    tn_mutex_unlock(&v->lock);
+    tn_vk_commands_free(v, &commands);
     return status;
 }
 

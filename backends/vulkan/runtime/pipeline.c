@@ -288,7 +288,7 @@ void tn_vk_pipelines_free(tn_vk *v)
     while (v->pipelines) {
         tn_vk_pipeline *p = v->pipelines;
         v->pipelines = p->next;
-        v->f.DestroyPipeline(v->handle, p->handle, NULL);
+        if (!tn_vk_is_given_up(v)) v->f.DestroyPipeline(v->handle, p->handle, NULL);
         tn_free(v->device->ctx, p);
     }
 }

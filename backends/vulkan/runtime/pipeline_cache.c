@@ -77,7 +77,7 @@ void tn_vk_pipeline_cache_free(tn_vk *v)
     tn_free(v->device->ctx, v->known);
     v->known = NULL;
     v->n_known = 0;
-    v->f.DestroyPipelineCache(v->handle, v->cache, NULL);
+    if (!tn_vk_is_given_up(v)) v->f.DestroyPipelineCache(v->handle, v->cache, NULL);
     v->cache = NULL;
 }
 
@@ -132,7 +132,7 @@ void tn_vk_pipeline_cache_save(tn_vk *v)
 {
     char path[PATH_SIZE];
     size_t n = 0, verdicts = (size_t)(v->n_known + v->n_new) * sizeof *v->known;
-    if (!v->cache || v->n_new == 0 || !file_path(v, path)) return;
+    if (!v->cache || v->n_new == 0 || tn_vk_is_given_up(v) || !file_path(v, path)) return;
     if (v->f.GetPipelineCacheData(v->handle, v->cache, &n, NULL) != VK_SUCCESS || n == 0) return;
     void *bytes = tn_alloc(v->device->ctx, n);
     char *file = tn_alloc(v->device->ctx, sizeof(head) + verdicts + n);

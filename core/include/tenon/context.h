@@ -149,7 +149,29 @@ typedef struct tn_context_config {
     tn_span_fn span;
     tn_pass_begin_fn pass_begin;
     tn_pass_end_fn pass_end;
+    // How long a call waits for one piece of a device's work before it gives the device up, in milliseconds;
+    // see below. 0 (default): 300000. Negative: without a limit
+    int64_t device_timeout_ms;
 } tn_context_config;
+
+// --- devices that are lost ---
+// A call that fails with TN_ERR_DEVICE may have lost its device: a kernel or the driver failed, the device
+// was reset, or work that was submitted to it did not end within device_timeout_ms, as a kernel in an endless
+// loop. Then every later use of this device in this context fails with TN_ERR_DEVICE and a message that says
+// so; the context's other devices, and other contexts, work on. All that lies on it is to be destroyed as
+// always: models, sessions, engines, graphs, the context. On Vulkan the device is made anew when nothing is
+// left on it, on CUDA by a new context, except that:
+//
+// A device that was given up, because its work did not end, is left alone: nothing of this context calls its
+// driver any more, not even to destroy what is there, because such a call may wait for the same work. So
+// destroying returns at once and frees the memory of the host, but what the driver had made (memory of the
+// device and memory of the host that it reaches, streams, pipelines, the driver itself) is knowingly leaked,
+// until the process ends. A new context may try the device again, and so may a new process.
+//
+// Work is cut into pieces of about 0.1 s, so the limit concerns a single step of a graph at worst, however
+// long a pass takes. A lower limit suits servers on fast devices, and a higher one or none a debugger that
+// stops kernels. Time in which this process itself is stopped does not count. Only waiting is limited: a call
+// of a driver that does not return by itself is not cut off.
 
 TN_API void tn_context_config_init(tn_context_config *cfg, size_t struct_size);
 static inline void tn_context_config_default(tn_context_config *cfg)

@@ -79,7 +79,7 @@ void tn_cuda_cublas_free(tn_cuda *c)
 {
     struct tn_cuda_blas *b = c->blas;
     if (!b) return;
-    if (b->handle) b->api.destroy(b->handle);
+    if (b->handle && !tn_cuda_is_given_up(c)) b->api.destroy(b->handle);
     tn_free(c->device->ctx, b);
     c->blas = NULL;
 }
