@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/product/product.h"
 #include "core/device.h"
+#include "ops/ops.h"
 
 // Constants of the shader; elements to a multiple of which it fills rows; alignment of the rows after their
 // factors.
@@ -10,10 +11,15 @@ enum { C_ELEMENT, C_TOP, ROW_ELEMS = 64, ALIGNMENT = 256 };
 void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d)
 {
     const tn_view *x = &step->src[0];
+    tn_product p = tn_product_get(step);
     d->shader = TN_VK_SHADER_convert_16bit;
     d->constants[C_ELEMENT] = element;
     d->constants[C_TOP] = top;
-    d->constants[TN_VK_LAYOUT] = tn_vk_aligned_elems(x, 4);
+    d->constants[TN_VK_LAYOUT] = tn_vk_aligned_elems(x, 4) && (!p.norm || tn_vk_aligned_elems(p.norm, 4));
+    if (p.norm) {
+        d->args.n[TN_VK_N_PRODUCT_NORM] = p.at.norm;
+        d->args.n[TN_VK_N_PRODUCT_EPS] = tn_product_form_get(step->op)->eps_off / (int32_t)sizeof(int32_t);
+    }
     d->args.n[TN_VK_N_PRODUCT_ROWS] = (int32_t)tn_view_n_rows(x);
     d->args.n[TN_VK_N_PRODUCT_X_STRIDE] = (int32_t)tn_vk_row_stride(x);
     d->groups = tn_view_n_rows(x);

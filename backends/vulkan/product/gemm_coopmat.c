@@ -40,12 +40,9 @@ static int64_t n_experts(const tn_product *p)
     return p->ids ? p->n_experts : 0;
 }
 
-static bool accepts(const tn_step *step, const tn_product *p)
+static bool operands_fit(const tn_step *step, const tn_product *p)
 {
-    int64_t rows = tn_view_n_rows(&step->dst[0]), experts = n_experts(p);
-    if (p->n_weights == 0 || !tn_vk_accepts_indexable(step) || p->norm || rows < MIN_ROWS || !even_rows(p->x))
-        return false;
-    if (rows < MIN_ROWS_OF_EXPERT * experts || experts > MAX_EXPERTS) return false;
+    if (p->n_weights == 0 || !tn_vk_accepts_indexable(step) || !even_rows(p->x)) return false;
     if (p->k == 0 || (p->residual && !even_rows(p->residual))) return false;
     for (int32_t i = 0; i < p->n_results; i++)
         if (!even_rows(p->y[i])) return false;
@@ -71,23 +68,44 @@ static bool may_choose(const tn_step *step)
     return step->precision == TN_PRECISION_auto || step->precision == TN_PRECISION_int8;
 }
 
+static bool fits_bf16(const tn_step *step, const tn_product *p)
+{
+    if (step->precision == TN_PRECISION_bf16) return true;
+    for (int32_t i = 0; i < p->n_weights; i++)
+        if (p->w[i]->dtype != TN_TYPE_BF16) return false;
+    return may_choose(step);
+}
+
+static bool fits_f16(const tn_step *step, const tn_product *p)
+{
+    if (step->precision == TN_PRECISION_f16) return true;
+    // f16 has neither the range of BF16 nor the bits of F32.
+    return may_choose(step) && !any_weight(p, TN_TYPE_F32) && !any_weight(p, TN_TYPE_BF16);
+}
+
+bool tn_vk_fits_coopmat(const tn_step *step, const tn_product *p, tn_dtype element)
+{
+    return operands_fit(step, p) && (element == TN_TYPE_BF16 ? fits_bf16(step, p) : fits_f16(step, p));
+}
+
+static bool accepts(const tn_step *step, const tn_product *p, tn_dtype element)
+{
+    int64_t rows = tn_view_n_rows(&step->dst[0]), experts = n_experts(p);
+    if (p->norm || rows < MIN_ROWS || rows < MIN_ROWS_OF_EXPERT * experts || experts > MAX_EXPERTS)
+        return false;
+    return tn_vk_fits_coopmat(step, p, element);
+}
+
 bool tn_vk_accepts_gemm_coopmat_bf16(const tn_step *step)
 {
     tn_product p = tn_product_get(step);
-    if (!accepts(step, &p)) return false;
-    if (step->precision == TN_PRECISION_bf16) return true;
-    for (int32_t i = 0; i < p.n_weights; i++)
-        if (p.w[i]->dtype != TN_TYPE_BF16) return false;
-    return may_choose(step);
+    return accepts(step, &p, TN_TYPE_BF16);
 }
 
 bool tn_vk_accepts_gemm_coopmat_f16(const tn_step *step)
 {
     tn_product p = tn_product_get(step);
-    if (!accepts(step, &p)) return false;
-    if (step->precision == TN_PRECISION_f16) return true;
-    // f16 has neither the range of BF16 nor the bits of F32.
-    return may_choose(step) && !any_weight(&p, TN_TYPE_F32) && !any_weight(&p, TN_TYPE_BF16);
+    return accepts(step, &p, TN_TYPE_F16);
 }
 
 // gemm_tile.c runs it, with the same operands. Sums in f16 have a small error relative to themselves, but not

@@ -89,17 +89,6 @@ uint product_of(uint c)
     return GATED ? c / (8 * N) % 2 : 0;
 }
 
-void expand(int type, Weight w, int64_t row, uint k, out float v[16])
-{
-    if (k >= n) {
-        for (uint i = 0; i < 16; i++) v[i] = 0.0;
-    } else if (is_plain(type)) {
-        uint64_t at = w.plane[0] + row * w.row_size[0];
-        if (ALIGNED != 0 && k + 16 <= n) plain16(type, at, k, v);
-        else for (uint i = 0; i < 16; i++) v[i] = k + i < n ? load_plain(type, at, k + i) : 0.0;
-    } else dequant16(type, w, row, k, v);
-}
-
 // Where in the tile of weights the invocation's i-th load goes: column, vector of 8 elements.
 uvec2 place_of(uint i)
 {
@@ -155,8 +144,8 @@ void fetch_slice(uint k0)
         } else if (i % 2 == 0) {
             float v[16];
             int64_t row = first_weight + min(column_of(place.x), columns - 1);
-            if (!GATED || product_of(place.x) == 0) expand(TYPE, weights[0], row, k, v);
-            else expand(TYPE_UP, weights[1], row, k, v);
+            if (!GATED || product_of(place.x) == 0) expand_run(TYPE, weights[0], row, k, n, ALIGNED != 0, v);
+            else expand_run(TYPE_UP, weights[1], row, k, n, ALIGNED != 0, v);
             next_w[i] = pack8(v, 0);
             next_w[i + 1] = pack8(v, 8);
         }

@@ -22,6 +22,9 @@ int64_t tn_vk_row_stride(const tn_view *v);
 // the largest finite value of a row is scaled to 2^top .. 2^(top + 1).
 void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d);
 int64_t tn_vk_convert_16bit_size(const tn_step *step);
+// gemm_coopmat.c: whether a product without experts can be computed with cooperative matrices of that type of
+// element (BF16 or F16): by its types, strides and precision. Rows and norm are not looked at.
+bool tn_vk_fits_coopmat(const tn_step *step, const tn_product *p, tn_dtype element);
 // gemv_k_quant.c: whether gemv_k_quant.comp runs a product of int8 activations with weights of that type, and
 // its launch.
 bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t rows);

@@ -53,11 +53,14 @@ enum {
     TN_VK_N_PRODUCT_EXPERTS,         // how many there are
     TN_VK_N_PRODUCT_NORM,            // source
     TN_VK_N_PRODUCT_EPS,             // parameter: epsilon of the norm
-    TN_VK_N_PRODUCT_X_STRIDE = 12,   // bytes from one row of x to the next
+    TN_VK_N_PRODUCT_SPLITS,          // parts that the common dimension is divided into
+    TN_VK_N_PRODUCT_X_STRIDE,        // bytes from one row of x to the next
     TN_VK_N_PRODUCT_RESIDUAL_STRIDE, // the same of the residual
     TN_VK_N_PRODUCT_RESULT_STRIDE,   // the same of the result
     TN_VK_N_PRODUCT_BLOCKS,          // most blocks of rows that share an expert (product/sort_by_expert.comp)
-    TN_VK_N_PRODUCT_EXPANDED = 15    // instead: where in scratch expanded weights start, by 256 bytes
+    TN_VK_N_PRODUCT_EXPANDED = 15,   // instead: where in scratch expanded weights start, by 256 bytes
+    TN_VK_N_PRODUCT_COUNTERS = 12,   // instead: the first counter of a product divided into parts
+    TN_VK_N_PRODUCT_SUMS = 15        // and where in scratch the sums of its parts start, by 256 bytes
 };
 
 // A weight in planes (backends/planes.def): plane p of row r starts at plane[p] + r * row_size[p].

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-// Sizes in shaders/coopmat.glsl; what the tiles of GEMM, and attention/attention_coopmat.comp, need of a
-// workgroup.
-enum { SIZE = 16, MAX_SHAPES = 128, MIN_THREADS = 256, MIN_SHARED = 32 << 10, ATTENTION_SHARED = 48 << 10 };
+// Sizes in shaders/coopmat.glsl; what the tiles of GEMM need of a workgroup, and what those of few rows and
+// attention/attention_coopmat.comp do.
+enum { SIZE = 16, MAX_SHAPES = 128, MIN_THREADS = 256, MIN_SHARED = 32 << 10, LARGE_SHARED = 48 << 10 };
 
 // Shapes that there are shaders for, and the size of the subgroups that hold one: of NVIDIA and AMD, and of
 // Intel's Xe 2. The first one that a device lists is used.
@@ -125,8 +125,8 @@ void tn_vk_coopmat_find(tn_vk *v)
     if (!v12.shaderFloat16) found &= ~TN_VK_COOPMAT_F16;
     if (!has_bf16 || !f.bf16.shaderBFloat16Type || !f.bf16.shaderBFloat16CooperativeMatrix)
         found &= ~TN_VK_COOPMAT_BF16;
-    if (found & TN_VK_COOPMAT_F16 && v->coopmat.rows == SIZE && v->max_shared >= ATTENTION_SHARED)
-        found |= TN_VK_COOPMAT_ATTENTION;
+    if (found & TN_VK_COOPMAT_F16 && v->coopmat.rows == SIZE && v->max_shared >= LARGE_SHARED)
+        found |= TN_VK_COOPMAT_16;
     if (!found) return;
     v->has |= found | forms[form].bit;
     // Where a device has several sizes, the one of matrices is native (16 on Xe 2, 32 on RDNA 3).

@@ -62,9 +62,10 @@ enum {
     TN_VK_COOPMAT_NV = 64,
     // Arithmetic in f16. Not on processors, which convert operands for each operation.
     TN_VK_F16_ARITHMETIC = 128,
-    // Cooperative matrices of f16, as attention needs them: of 16 rows, and enough shared memory.
-    TN_VK_COOPMAT_ATTENTION = 256,
-    TN_VK_COOPMAT_ATTENTION_BF16 = TN_VK_COOPMAT_ATTENTION | TN_VK_COOPMAT_BF16,
+    // Cooperative matrices of f16 as attention and GEMM of few rows need them: of 16 rows, and 48 KiB of
+    // shared memory.
+    TN_VK_COOPMAT_16 = 256,
+    TN_VK_COOPMAT_16_BF16 = TN_VK_COOPMAT_16 | TN_VK_COOPMAT_BF16,
 };
 
 // Shape of the cooperative matrices of GEMM: rows of the left operand and of the sums; all other extents are

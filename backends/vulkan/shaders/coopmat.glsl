@@ -117,6 +117,7 @@ float matrix_number(uvec4 eight, uint i)
         }                                                                                                    \
     }
 #define matrix_zero(m) m = MatrixC(float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+#define matrix_sync()  barrier() // the driver's subgroups are smaller
 #elif defined(NV)
 #extension GL_NV_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -186,4 +187,12 @@ spirv_instruction(id = 80) MatrixC matrix_of(float v);
 #define matrix_scale(m, factors)         m = matrix_product(m, factors)
 #define matrix_multiply(a, b, c)         c = matrix_multiply_add(a, b, c)
 #define matrix_zero(m)                   m = matrix_of(0.0)
+#endif
+#ifndef EMULATED
+// What the subgroup wrote to `space` is there for all of it; emulated, all of the workgroup have to meet.
+// OpControlBarrier with AcquireRelease, WorkgroupMemory, MakeAvailable, MakeVisible: subgroupBarrier() orders
+// all kinds of memory, and so waits for loads of weights that are in flight.
+#extension GL_EXT_spirv_intrinsics : require
+spirv_instruction(id = 224) void control_barrier(uint scope, uint memory_scope, uint semantics);
+#define matrix_sync() control_barrier(3u, 3u, 0x6108u)
 #endif

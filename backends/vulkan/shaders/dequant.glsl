@@ -360,3 +360,16 @@ void dequant16(int type, Weight w, int64_t row, int64_t k, out float y[16])
             y[i] = load_plain(type, w.plane[0] + row * w.row_size[0], k + i);
     }
 }
+
+// The same of a row of n elements: k may be behind its end, and what is there is 0. aligned: rows of number
+// types are whole runs of 8 and start at multiples of 16 bytes.
+void expand_run(int type, Weight w, int64_t row, uint k, uint n, bool aligned, out float v[16])
+{
+    if (k >= n) {
+        for (uint i = 0; i < 16; i++) v[i] = 0.0;
+    } else if (is_plain(type)) {
+        uint64_t at = w.plane[0] + row * w.row_size[0];
+        if (aligned && k + 16 <= n) plain16(type, at, k, v);
+        else for (uint i = 0; i < 16; i++) v[i] = k + i < n ? load_plain(type, at, k + i) : 0.0;
+    } else dequant16(type, w, row, k, v);
+}
