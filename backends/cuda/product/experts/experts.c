@@ -17,7 +17,8 @@
 enum {
     ALIGN = 256,    // of the parts of the scratch, bytes
     SWIZZLE = 1024, // bytes that swizzled matrices are aligned to
-    STATIC_SHARED = 1024,
+    BARRIERS = 256, // bytes of shared memory, beside the tables of rows
+    TABLE_ROW = 16, // of two tables, bytes
     WARP = 32,
     PREPARE_BLOCKS = 4, // for each multiprocessor at most
     // Rows of x of an expert on average: measured up to 128, where the tiles of 128 rows of gemm/gemm_id.c,
@@ -216,7 +217,8 @@ tn_status tn_cuda_experts_launch(const tn_cuda_launch *l)
     status = set_weights(l, &p, &a);
     if (status != TN_OK) return status;
     int32_t stage = stage_size(type, s.tile_rows);
-    a.stages = TN_MIN(TN_EXPERTS_MAX_STAGES, (l->cuda->max_shared - SWIZZLE - STATIC_SHARED) / stage);
+    int32_t fixed = SWIZZLE + BARRIERS + TABLE_ROW * s.tile_rows;
+    a.stages = TN_MIN(TN_EXPERTS_MAX_STAGES, (l->cuda->max_shared - fixed) / stage);
     char name[48];
     snprintf(name, sizeof name, "tn_experts_%s_%d", tn_dtype_name(type), s.tile_rows);
     tn_cuda_grid grid = {.x = (uint32_t)TN_MIN(s.max_tiles * a.tiles_n, l->cuda->n_sms),

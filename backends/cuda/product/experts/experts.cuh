@@ -10,9 +10,10 @@
 //
 // A block has a multiprocessor to itself and takes tile after tile, 256 of k at a time, through a ring in
 // shared memory. Of its first warpgroup one thread fetches weights by tensor copies, a warp the planes that
-// are too narrow for those, and two warps the rows of x; the other four warpgroups multiply, 64 rows of
-// weights each. Lanes hold one row of the first half of the tile and one of the second half side by side, so
-// with a gated pair both are in one thread. The ring goes on across the ends of tiles.
+// are too narrow for those, and two warps the rows of x and, for each tile, a table of where its results go;
+// the other four warpgroups multiply, 64 rows of weights each. Lanes hold one row of the first half of the
+// tile and one of the second half side by side, so with a gated pair both are in one thread. The ring goes on
+// across the ends of tiles.
 //
 // Bytes: the weights of the experts in use, once for N rows of x; from L2 also 2 k for each row of x and tile
 // of weights. Operations: 2 k n for each row of y. Instructions of a warp for 16 x 16 weights: some 20 for
@@ -32,6 +33,7 @@ enum {
     EXPERTS_ROWS = TN_EXPERTS_TILE,
     EXPERTS_HALF = TN_EXPERTS_TILE / 2,
     EXPERTS_X_THREADS = 64,
+    EXPERTS_TABLES = 2,
 };
 
 // Types whose weights are products of two integers that f16 holds exactly, with a minimum for each 32: the
@@ -58,9 +60,14 @@ template <int TYPE, int N> struct experts_shape {
     static constexpr int stage = (sums + (exact ? N * 32 : 0) + 1023) / 1024 * 1024; // for the swizzle
 };
 
+// The rows of y of a tile (negative: none), and the bits of what results of them are multiplied by.
+template <int N> struct experts_rows {
+    int2 y[N];
+};
+
 struct experts_ring {
     char *stages;
-    uint64_t *full, *empty;
+    uint64_t *full, *empty, *rows_full, *rows_empty;
 };
 
 struct experts_ring_at {
@@ -176,16 +183,18 @@ static __device__ __forceinline__ void experts_copies_arrive(uint64_t *bar)
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(tn_shared(bar)) : "memory");
 }
 
-// Two warps: rows of x. Eight threads copy 128 bytes of a row; rows that there are not become zeros.
+// Two warps: rows of x. Eight threads copy 128 bytes of a row; rows that there are not become zeros. The
+// first of them writes the row into the table of the tile, once its first copies are under way.
 template <typename S>
-static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const experts_ring &ring, int n_tiles)
+static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const experts_ring &ring,
+                                       experts_rows<S::n> *tables, int n_tiles)
 {
     constexpr int per_thread = S::n / 8;
     int thread = threadIdx.x - 64, chunk = thread % 8, row = thread / 8; // rows row, row + 8, ...
     uint32_t row_bytes = (uint32_t)TN_EXPERTS_ROW(a.k),
              to_chunk = (uint32_t)(row * 128 + ((chunk ^ row) << 4)),
              to_sums = (uint32_t)(S::sums - S::x + row * 32 + ((chunk ^ (row >> 2 & 1)) << 4));
-    experts_ring_at at = {0, 1};
+    experts_ring_at at = {0, 1}, table = {0, 1};
     int y[per_thread];
 #pragma unroll
     for (int i = 0; i < per_thread; i++)
@@ -194,10 +203,14 @@ static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const expe
         int next = (t + (int)gridDim.x) / a.tiles_n;
         const char *from[per_thread];
         bool full[per_thread];
+        int2 rows[per_thread];
 #pragma unroll
         for (int i = 0; i < per_thread; i++) {
+            int x_row = experts_x_row(a, max(y[i], 0));
             full[i] = y[i] >= 0;
-            from[i] = a.x + experts_x_row(a, max(y[i], 0)) * (int64_t)row_bytes + 16 * chunk;
+            from[i] = a.x + x_row * (int64_t)row_bytes + 16 * chunk;
+            rows[i].x = y[i];
+            if (chunk == 0) rows[i].y = __float_as_int(a.x_scale[x_row]);
             if (t + (int)gridDim.x < n_tiles) y[i] = a.rows[next * S::n + row + 8 * i]; // used a tile later
         }
         for (int k = 0; k < a.k / TN_GEMM_BLOCK_K; k++) {
@@ -213,6 +226,12 @@ static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const expe
             }
             experts_copies_arrive(&ring.full[at.i]);
             at.next(a.stages);
+            if (k > 0 || chunk != 0) continue;
+            tn_mbar_wait(&ring.rows_empty[table.i], table.parity);
+#pragma unroll
+            for (int i = 0; i < per_thread; i++) tables[table.i].y[row + 8 * i] = rows[i];
+            tn_mbar_arrive(&ring.rows_full[table.i]);
+            table.next(EXPERTS_TABLES);
         }
     }
     tn_copy_commit();
@@ -357,47 +376,61 @@ static __device__ __forceinline__ void experts_multiply_any(const char *stage, i
 
 // --- results -----------------------------------------------------------------------------------------
 
-// Eight lanes write eight columns of a row, a sector of 32 bytes.
+// Writes N columns of two rows of weights; eight lanes write eight columns of a row, a sector of 32 bytes.
+// Of gated pairs other than SiLU the loop is short: it is rare, and its code would be long.
 template <typename S>
 static __device__ __forceinline__ void experts_write(const tn_cuda_experts_args &a, const experts_tile &tile,
-                                                     int row, int q, const experts_sums<S::n> &total)
+                                                     int row, int q, const experts_rows<S::n> &rows,
+                                                     experts_sums<S::n> &total)
 {
-    int c[2] = {tile.first + row, tile.first + row + EXPERTS_HALF}, r[S::n / 8][2];
-    float scale[S::n / 8][2];
-    bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f;
-    // All loads at once: behind a store the compiler would leave them, one after another.
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) r[j][i] = a.rows[tile.rows * S::n + 8 * j + 2 * q + i];
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) scale[j][i] = a.x_scale[experts_x_row(a, max(r[j][i], 0))];
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
+    int c = tile.first + row;
+    bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f, low = c < a.n,
+         high = c + EXPERTS_HALF < a.n;
+    auto each = [&](int j, const float(&sums)[4], auto f) {
+        int4 two = *(const int4 *)&rows.y[8 * j + 2 * q];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            if (r[j][i] < 0) continue;
-            float low = total[j][i] * scale[j][i], high = total[j][2 + i] * scale[j][i],
-                  *y = a.y + (int64_t)r[j][i] * a.n;
-            if (a.glu) {
-                low = silu ? __fdividef(low, 1.0f + __expf(-low)) * high
-                           : gemm_glu(a.act, a.glu_limit, a.glu_alpha, low, high);
-            } else if (c[1] < a.n) {
-                y[c[1]] = high;
-            }
-            if (c[0] < a.n) y[c[0]] = low;
+            int r = i ? two.z : two.x;
+            float scale = __int_as_float(i ? two.w : two.y);
+            if (r >= 0) f(a.y + (int64_t)r * a.n + c, sums[i] * scale, sums[2 + i] * scale);
         }
+    };
+    if (!a.glu) {
+#pragma unroll
+        for (int j = 0; j < S::n / 8; j++)
+            each(j, total[j], [&](float *y, float u, float v) {
+                if (low) y[0] = u;
+                if (high) y[EXPERTS_HALF] = v;
+            });
+    } else if (silu) {
+#pragma unroll
+        for (int j = 0; j < S::n / 8; j++)
+            each(j, total[j], [&](float *y, float gate, float up) {
+                if (low) y[0] = __fdividef(gate, 1.0f + __expf(-gate)) * up;
+            });
+    } else {
+#pragma unroll 1
+        for (int j = 0; j < S::n / 8; j++) {
+            each(j, total[0], [&](float *y, float gate, float up) {
+                float v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, gate, up);
+                if (low) y[0] = v;
+            });
+#pragma unroll
+            for (int i = 0; i + 1 < S::n / 8; i++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) total[i][e] = total[i + 1][e];
+        }
+    }
 }
 
 template <typename S>
 static __device__ __forceinline__ void experts_multiply(const tn_cuda_experts_args &a,
-                                                        const experts_ring &ring, int n_tiles)
+                                                        const experts_ring &ring,
+                                                        const experts_rows<S::n> *tables, int n_tiles)
 {
     int thread = (int)threadIdx.x - 128, lane = thread % TN_WARP, row = thread / TN_WARP * 8 + lane / 4,
         q = lane % 4;
-    experts_ring_at at = {0, 0};
+    experts_ring_at at = {0, 0}, table = {0, 0};
 #pragma unroll 1
     for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
         experts_sums<S::n> total = {};
@@ -414,7 +447,11 @@ static __device__ __forceinline__ void experts_multiply(const tn_cuda_experts_ar
             if (lane == 0) tn_mbar_arrive(&ring.empty[at.i]);
             at.next(a.stages);
         }
-        experts_write<S>(a, experts_tile(a, t), row, q, total);
+        tn_mbar_wait(&ring.rows_full[table.i], table.parity);
+        experts_write<S>(a, experts_tile(a, t), row, q, tables[table.i], total);
+        __syncwarp();
+        if (lane == 0) tn_mbar_arrive(&ring.rows_empty[table.i]);
+        table.next(EXPERTS_TABLES);
     }
 }
 
@@ -422,12 +459,19 @@ template <int TYPE, int N> static __device__ __forceinline__ void experts(const 
 {
     typedef experts_shape<TYPE, N> S;
     extern __shared__ char shared[];
-    __shared__ uint64_t bars[2][TN_EXPERTS_MAX_STAGES];
-    experts_ring ring = {shared + (1024 - tn_shared(shared) % 1024) % 1024, bars[0], bars[1]};
+    __shared__ uint64_t bars[2][TN_EXPERTS_MAX_STAGES], rows_bars[2][EXPERTS_TABLES];
+    typedef experts_rows<N> rows_of_tile;
+    __shared__ __align__(16) rows_of_tile tables[EXPERTS_TABLES];
+    experts_ring ring = {shared + (1024 - tn_shared(shared) % 1024) % 1024, bars[0], bars[1], rows_bars[0],
+                         rows_bars[1]};
     if (threadIdx.x == 0) {
         for (int i = 0; i < TN_EXPERTS_MAX_STAGES; i++) {
             tn_mbar_init(&ring.full[i], 1 + S::slot::has_small() + EXPERTS_X_THREADS);
             tn_mbar_init(&ring.empty[i], EXPERTS_CONSUMERS / TN_WARP);
+        }
+        for (int i = 0; i < EXPERTS_TABLES; i++) {
+            tn_mbar_init(&ring.rows_full[i], EXPERTS_X_THREADS / 8);
+            tn_mbar_init(&ring.rows_empty[i], EXPERTS_CONSUMERS / TN_WARP);
         }
         tn_mbar_init_fence();
     }
@@ -439,9 +483,9 @@ template <int TYPE, int N> static __device__ __forceinline__ void experts(const 
         if (warp < 2)
             experts_fetch_w<S>(a, ring, n_tiles);
         else
-            experts_fetch_x<S>(a, ring, n_tiles);
+            experts_fetch_x<S>(a, ring, tables, n_tiles);
     } else {
-        experts_multiply<S>(a, ring, n_tiles);
+        experts_multiply<S>(a, ring, tables, n_tiles);
     }
 }
 #endif
