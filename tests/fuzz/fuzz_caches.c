@@ -18,6 +18,7 @@
 #if __has_include(<vulkan/vulkan.h>)
 #define HAS_VULKAN                  1
 #define tn_vk_check                 fuzz_vk_check
+#define tn_vk_is_given_up           fuzz_vk_is_given_up
 #define tn_vk_pipeline_cache_create fuzz_vk_pipeline_cache_create
 #define tn_vk_pipeline_cache_save   fuzz_vk_pipeline_cache_save
 #define tn_vk_pipeline_cache_free   fuzz_vk_pipeline_cache_free
@@ -148,6 +149,11 @@ static void use_choices(const uint8_t *data, size_t size, bool sealed)
 
 #if HAS_VULKAN
 static uint64_t seen; // the sum of the bytes that the driver was given
+
+bool fuzz_vk_is_given_up(const tn_vk *v)
+{
+    return v->lost == TN_VK_GIVEN_UP;
+}
 
 tn_status fuzz_vk_check(tn_vk *v, VkResult r, const char *what)
 {
