@@ -170,8 +170,8 @@ typedef struct tn_context_config {
 //
 // The limit is that of one piece of work: on CUDA a pass (one run of a plan), on Vulkan a submission, and a
 // long pass has one of those for about every 0.1 s. A lower limit suits servers on fast devices, and a higher
-// one or none a debugger that stops kernels. Time in which this process itself is stopped does not count. Only
-// waiting is limited: a call of a driver that does not return by itself is not cut off.
+// one or none a debugger that stops kernels. Time in which this process itself is stopped does not count.
+// Only waiting is limited: a call of a driver that does not return by itself is not cut off.
 
 TN_API void tn_context_config_init(tn_context_config *cfg, size_t struct_size);
 static inline void tn_context_config_default(tn_context_config *cfg)
