@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMM of few rows with cooperative matrices (shaders/coopmat.glsl): y[r, j] = sum over k of x[r, k] w[j, k],
-// operands in f16 or bf16, sums in f32, weights read once for each tile of rows.
+// GEMM of up to 64 rows with cooperative matrices (shaders/coopmat.glsl): y[r, j] = sum over k of x[r, k]
+// w[j, k], operands in f16 or bf16, sums in f32, weights read once for each tile of rows.
 //
 // Operands: x as convert_16bit.comp wrote it to args.scratch, with a norm's weights and factors in it; w
 // [columns, n] of any type, in planes. What follows the sums: product.glsl.
@@ -27,7 +27,7 @@
 
 layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
-layout(constant_id = 2) const uint TILE = 0x10811u;   // as gemm_few.c packs it
+layout(constant_id = 2) const uint TILE = 0x10811u;   // as gemm_skinny.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
 layout(constant_id = 5) const int GATED = 0; // half of the tile's columns are of gate, half of up
@@ -40,10 +40,10 @@ const uint THREADS = LANES * TEAMS, TILE_M = 16 * M, TILE_N = 16 * N * TEAMS, DE
 // matrix share banks.
 const uint ROW = DEPTH / 16 + 1, OWN = 16 * N * ROW, ROW_X = SLICES * DEPTH / 8 + 1, X = TEAMS * OWN,
            SUMS_ROW = 4 * N + 1;
-// Units of 32 weights that a lane expands of a slice, and vectors of 8 numbers that they become.
-const uint UNITS = 2 * N, VECTORS = 8 * N, LOADS_X = TILE_M * SLICES * (DEPTH / 8) / THREADS;
+// Pairs of runs of 16 weights that a lane expands of a slice, and vectors of 8 numbers that they become.
+const uint PAIRS = 2 * N, VECTORS = 8 * N, LOADS_X = TILE_M * SLICES * (DEPTH / 8) / THREADS;
 const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
-const uint N_VECTORS = DIRECT ? VECTORS : 0, N_UNITS = DIRECT ? 0 : UNITS; // those that are loaded
+const uint N_VECTORS = DIRECT ? VECTORS : 0, N_PAIRS = DIRECT ? 0 : PAIRS; // those that are loaded
 #define CODES  (TYPE == TYPE_UP && HAS_CODES(TYPE))
 MATRIX_SPACE(X + TILE_M * ROW_X)
 
@@ -52,13 +52,13 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Cou
 shared uint ready;
 
 uint thread = gl_LocalInvocationID.x, team = thread / LANES, own = team * OWN, n, columns, rows, r0, j0;
-Weight units[UNITS];
+Weight pairs[PAIRS];
 uint64_t from_w[VECTORS];
 // A slice, and the one after it.
-Run16 first[UNITS], second[UNITS], next_first[UNITS], next_second[UNITS];
+Run16 first[PAIRS], second[PAIRS], next_first[PAIRS], next_second[PAIRS];
 uvec4 numbers[VECTORS], next_numbers[VECTORS];
 
-// How far apart the two runs of 16 elements are that a unit consists of.
+// How far apart the two runs of a pair are.
 uint apart()
 {
     uint far = TYPE <= TYPE_Q8_0 ? 16 : TYPE == TYPE_Q6_K ? 64 : 32;
@@ -86,9 +86,9 @@ uint run_element(uint part, uint p)
     if (DIRECT) return 64 * part + e;
     return e / far * (2 * far) + e % far + part * far;
 }
-// Unit i of a lane, with runs LANE % 4 of both halves: its column. Vector i, if weights are numbers already:
+// Pair i of a lane, with runs LANE % 4 of both halves: its column. Vector i, if weights are numbers already:
 // its column, and its place in the row.
-uint unit_column(uint i) { return (LANE + i * LANES) / 4; }
+uint pair_column(uint i) { return (LANE + i * LANES) / 4; }
 uvec2 vector_place(uint i)
 {
     return uvec2((LANE + i % (VECTORS / 2) * LANES) / 8, LANE % 8 + i / (VECTORS / 2) * 8);
@@ -102,9 +102,9 @@ void find_weights()
         uvec2 place = vector_place(i);
         from_w[i] = w.plane[0] + row_of_weight(place.x) * w.row_size[0] + 16 * place.y;
     }
-    UNROLL for (uint i = 0; i < N_UNITS; i++) {
-        int64_t row = row_of_weight(unit_column(i));
-        [[unroll]] for (int p = 0; p < MAX_PLANES; p++) units[i].plane[p] = w.plane[p] + row * w.row_size[p];
+    UNROLL for (uint i = 0; i < N_PAIRS; i++) {
+        int64_t row = row_of_weight(pair_column(i));
+        [[unroll]] for (int p = 0; p < MAX_PLANES; p++) pairs[i].plane[p] = w.plane[p] + row * w.row_size[p];
     }
 }
 
@@ -115,20 +115,20 @@ void fetch_slice(uint k0)
         uint v = vector_place(i).y;
         next_numbers[i] = load_u128(from_w[i] + int64_t(k0 + 8 * v < n ? 2 * int(k0) : -16 * int(v)));
     }
-    UNROLL for (uint i = 0; i < N_UNITS; i++) {
+    UNROLL for (uint i = 0; i < N_PAIRS; i++) {
         uint k = k0 + run_element(0, LANE % 4);
         if (CODES) {
             if (apart() == 16) k = min(k, n - 32);
-            next_first[i] = load_run(TYPE, units[i], 0, k);
+            next_first[i] = load_run(TYPE, pairs[i], 0, k);
             if (HALVES) next_second[i] = next_first[i];
-            else next_second[i] = load_run(TYPE, units[i], 0, k + apart());
+            else next_second[i] = load_run(TYPE, pairs[i], 0, k + apart());
             if (TYPE == TYPE_Q6_K)
-                next_second[i].s.x = load_u8(block_in_plane(units[i], 2, 0, k / 256, 16) + k / 16 % 16 + 4);
+                next_second[i].s.x = load_u8(block_in_plane(pairs[i], 2, 0, k / 256, 16) + k / 16 % 16 + 4);
         } else {
             UNROLL for (uint run = 0; run < 2; run++) {
                 float v[16];
-                if (product_of_team() == 0) expand_run(TYPE, units[i], 0, k + 16 * run, n, ALIGNED != 0, v);
-                else expand_run(TYPE_UP, units[i], 0, k + 16 * run, n, ALIGNED != 0, v);
+                if (product_of_team() == 0) expand_run(TYPE, pairs[i], 0, k + 16 * run, n, ALIGNED != 0, v);
+                else expand_run(TYPE_UP, pairs[i], 0, k + 16 * run, n, ALIGNED != 0, v);
                 next_numbers[run * (VECTORS / 2) + 2 * i] = pack8(v, 0);
                 next_numbers[run * (VECTORS / 2) + 2 * i + 1] = pack8(v, 8);
             }
@@ -139,7 +139,7 @@ void fetch_slice(uint k0)
 // The slice that was in flight is the present one.
 void take_slice()
 {
-    UNROLL for (uint i = 0; i < N_UNITS; i++) {
+    UNROLL for (uint i = 0; i < N_PAIRS; i++) {
         first[i] = next_first[i];
         second[i] = next_second[i];
     }
@@ -155,8 +155,8 @@ void store_half(uint part, uint k0)
         space[own + place.x * ROW + place.y % 8] =
             numbers[i + part * (N_VECTORS / 2)] & (k0 + 8 * place.y < n ? 0xffffffffu : 0u);
     }
-    UNROLL for (uint i = 0; i < N_UNITS; i++) {
-        uint k = k0 + run_element(part, LANE % 4), at = own + unit_column(i) * ROW + 2 * (LANE % 4),
+    UNROLL for (uint i = 0; i < N_PAIRS; i++) {
+        uint k = k0 + run_element(part, LANE % 4), at = own + pair_column(i) * ROW + 2 * (LANE % 4),
              kept = k < n ? 0xffffffffu : 0u;
         if (CODES) {
             Run16 run = first[i];

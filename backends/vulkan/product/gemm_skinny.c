@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMM of few rows with cooperative matrices (gemm_few.comp). convert_16bit.comp writes x to scratch first, a
-// norm included. Operands are bf16 if all weights are BF16, and f16 otherwise, as in gemm_coopmat.c.
+// GEMM of up to 64 rows with cooperative matrices (gemm_skinny.comp). convert_16bit.comp writes x to scratch
+// first, a norm included. Operands are bf16 if all weights are BF16, and f16 otherwise, as in gemm_coopmat.c.
 #include "backends/vulkan/product/product.h"
 #include "core/device.h"
 #include "ops/ops.h"
 
 enum {
-    MAX_ROWS = 64, // gemm_coopmat.c runs what has more
-    SIZE = 16,     // rows and columns of a matrix
-    DEPTH = 128,   // of a slice of the common dimension
-    VECTOR = 16,   // bytes
-    UNIT = 256,    // bytes of which the places of sums in scratch are multiples
-    TOP = 14       // the largest exponent of f16 is 15: rows are scaled to one below it
+    MAX_ROWS = 64,   // gemm_coopmat.c runs what has more
+    SIZE = 16,       // rows and columns of a matrix
+    DEPTH = 128,     // of a slice of the common dimension
+    VECTOR = 16,     // bytes
+    ALIGNMENT = 256, // of sums in scratch, bytes
+    TOP = 14         // the largest exponent of f16 is 15: rows are scaled to one below it
 };
 // GEMV runs what has fewer rows. Tokens/s of an 8B model on an H200 with 2, 3, 4, 6, 8 rows: Q4_K_M by GEMV
 // with int8 activations 453, 486, 639, 607, 791, by this 243, 366, 486, 720, 954; BF16 with 4, 8 rows by GEMV
@@ -46,12 +46,12 @@ static bool accepts(const tn_step *step, tn_dtype element)
            rows <= MAX_ROWS && tn_vk_fits_coopmat(step, &p, element);
 }
 
-bool tn_vk_accepts_gemm_few_bf16(const tn_step *step)
+bool tn_vk_accepts_gemm_skinny_bf16(const tn_step *step)
 {
     return accepts(step, TN_TYPE_BF16);
 }
 
-bool tn_vk_accepts_gemm_few_f16(const tn_step *step)
+bool tn_vk_accepts_gemm_skinny_f16(const tn_step *step)
 {
     return accepts(step, TN_TYPE_F16);
 }
@@ -70,7 +70,7 @@ static bool fits(const tn_vk *v, const tile *t)
 }
 
 // The first tile that has all rows.
-static const tile *choose(const tn_vk *v, const tn_product *p)
+static const tile *select_tile(const tn_vk *v, const tn_product *p)
 {
     int64_t rows = tn_view_n_rows(p->y[0]);
     size_t i = 0;
@@ -99,14 +99,14 @@ static int64_t parts_of(const tn_product *p, const tile *t)
 static int64_t sums_of(const tn_product *p, int32_t i, const tile *t, int64_t parts)
 {
     int64_t size = (int64_t)SIZE * SIZE * t->m * t->n * t->teams * (int64_t)sizeof(float);
-    return tn_vk_div_up(tiles_of(p, i, t) * parts * size, UNIT) * UNIT;
+    return tn_vk_div_up(tiles_of(p, i, t) * parts * size, ALIGNMENT) * ALIGNMENT;
 }
 
 static void launch_result(const tn_step *step, const tn_product *p, int32_t i, const tile *t, int64_t parts,
                           tn_vk_dispatch *d)
 {
     int32_t *c = d->constants, *n = d->args.n;
-    int64_t at = tn_vk_div_up(tn_vk_convert_16bit_size(step), UNIT) * UNIT, counter = 0;
+    int64_t at = tn_vk_div_up(tn_vk_convert_16bit_size(step), ALIGNMENT) * ALIGNMENT, counter = 0;
     for (int32_t r = 0; r < i; r++) {
         at += sums_of(p, r, t, parts);
         counter += tiles_of(p, r, t);
@@ -118,7 +118,7 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
     c[C_GATED] = gated;
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
     n[TN_VK_N_PRODUCT_SPLITS] = (int32_t)parts;
-    n[TN_VK_N_PRODUCT_SUMS] = (int32_t)(at / UNIT);
+    n[TN_VK_N_PRODUCT_SUMS] = (int32_t)(at / ALIGNMENT);
     n[TN_VK_N_PRODUCT_COUNTERS] = (int32_t)counter;
     d->groups = tiles_of(p, i, t) * parts;
     d->waits = i == 0;
@@ -127,9 +127,9 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
 static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t shader, tn_vk_dispatch *d)
 {
     tn_product p = tn_product_get(step), like = tn_product_get(d->like);
-    const tile *t = choose(d->v, &like);
+    const tile *t = select_tile(d->v, &like);
     int64_t parts = parts_of(&like, t);
-    d->scratch = tn_vk_div_up(tn_vk_convert_16bit_size(step), UNIT) * UNIT;
+    d->scratch = tn_vk_div_up(tn_vk_convert_16bit_size(step), ALIGNMENT) * ALIGNMENT;
     for (int32_t r = 0; r < p.n_results; r++) {
         d->scratch += sums_of(&p, r, t, parts);
         d->counters += tiles_of(&p, r, t);
@@ -143,12 +143,12 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t 
     return 1 + p.n_results;
 }
 
-int32_t tn_vk_launch_gemm_few_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemm_skinny_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_F16, TN_VK_SHADER_gemm_few_f16, d);
+    return launch(step, i, TN_TYPE_F16, TN_VK_SHADER_gemm_skinny_f16, d);
 }
 
-int32_t tn_vk_launch_gemm_few_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+int32_t tn_vk_launch_gemm_skinny_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_BF16, TN_VK_SHADER_gemm_few_bf16, d);
+    return launch(step, i, TN_TYPE_BF16, TN_VK_SHADER_gemm_skinny_bf16, d);
 }
