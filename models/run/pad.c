@@ -11,8 +11,8 @@
 //
 // A plan costs as much as several steps lose by one that is larger than they need. So a size gets a plan of
 // its own only when it has come that often, and behind a step that was launched, while the device is busy;
-// until then a larger plan that is there stands in. Where a load rises or falls, most sizes come a few times
-// and never again.
+// until then a larger plan that is there stands in. Where a load rises or falls, most sizes come once or
+// twice and never again.
 #include "models/run/bucket.h"
 #include "models/run/session.h"
 
