@@ -429,14 +429,15 @@ static void cases_long_rows(check_run *run, int32_t op)
     }
 }
 
-// Weights of two types that share a launch of few rows, in stages of 256 of k that blocks and warps share:
-// the last one differs.
+// Weights of two types that share a launch, in stages of 256 of k that blocks and warps share: the last one
+// differs.
 static void cases_mixed(check_run *run, int32_t op)
 {
     static const tn_dtype pairs[][2] = {
         {TN_TYPE_Q4_K, TN_TYPE_Q6_K}, {TN_TYPE_Q5_K, TN_TYPE_Q6_K}, {TN_TYPE_Q6_K, TN_TYPE_Q4_K}};
-    static const shape sizes[] = {{9, 300, 5, 0}, {33, 130, 9, 0}, {64, 65, 17, 0}, {17, 127, 3, 0}};
-    for (size_t i = 0; i < (run->options.quick ? 3 : TN_COUNT(pairs) * TN_COUNT(sizes)); i++) {
+    static const shape sizes[] = {{9, 300, 5, 0},  {33, 130, 9, 0}, {64, 65, 17, 0}, {129, 130, 9, 0},
+                                  {17, 127, 3, 0}, {97, 300, 5, 0}, {257, 70, 3, 0}};
+    for (size_t i = 0; i < (run->options.quick ? 4 : TN_COUNT(pairs) * TN_COUNT(sizes)); i++) {
         check_case c;
         build(&c, op, pairs[i % TN_COUNT(pairs)][0], &sizes[i % TN_COUNT(sizes)], (int32_t)(i % 2));
         int32_t last = n_weights(op, (int32_t)(i % 2)) - 1;

@@ -50,6 +50,7 @@ typedef struct cut {
     int64_t tiles_m, tiles_n, blocks;
     int64_t share; // slices of a block; 0: whole tiles
     int64_t time;  // ns, estimated
+    int64_t other_tile, first_blocks; // tn_cuda_gemm_blocks_args
 } cut;
 
 // What decides how the weights of one type are divided.
@@ -78,6 +79,12 @@ static const struct {
     {TN_TYPE_IQ4_XS, TN_CUDA_MODULE_gemm_blocks_table, 4},
     {TN_TYPE_MXFP4, TN_CUDA_MODULE_gemm_blocks_table, 4},
 };
+
+// Two types whose weights can share a launch, the file that has its kernels, and how many of the shapes.
+static const struct {
+    tn_dtype type, other;
+    int32_t module, n_shapes;
+} pair = {TN_TYPE_Q4_K, TN_TYPE_Q6_K, TN_CUDA_MODULE_gemm_blocks_pair, 4};
 
 // The row of a type; -1: there are no kernels for it.
 static int32_t row_of(tn_dtype type)
@@ -165,12 +172,12 @@ static bool is_first(const tn_product *p, int32_t weight)
     return true;
 }
 
-// Of the weights from `first` on that have its type.
-static extent extent_of(const tn_product *p, int32_t first)
+// Of the weights of a type.
+static extent extent_of(const tn_product *p, tn_dtype type)
 {
     extent e = {.m = p->m, .k = p->k, .glu = p->glu != NULL, .any = is_any(p)};
-    for (int32_t i = first; i < p->n_weights; i++)
-        if (p->w[i]->dtype == p->w[first]->dtype) e.n[e.n_weights++] = p->w[i]->ne[2];
+    for (int32_t i = 0; i < p->n_weights; i++)
+        if (p->w[i]->dtype == type) e.n[e.n_weights++] = p->w[i]->ne[2];
     return e;
 }
 
@@ -199,34 +206,97 @@ static cut whole(const tn_cuda *cuda, const extent *e, const shape *s)
     return c;
 }
 
-// Equal shares: the sums of each part of a tile are written to memory, and added by a second launch. Its time
-// follows the number of parts of all blocks (ns, H200; with 128 parts 6 us, with 356 28).
-static cut shared(const tn_cuda *cuda, const extent *e, const shape *s)
+// The estimated time of equal shares: the sums of each part of a tile are written to memory, and added by a
+// second launch, whose time follows the number of parts of all blocks (ns, H200; with 128 parts 6 us, with
+// 356 28).
+static void set_time(cut *c, int64_t per_tile)
 {
     enum { ENDS = 4000, STORE = 2500, ADD = 85, ADD_LESS = 4500 };
+    int64_t tiles = c->tiles_m * c->tiles_n;
+    int64_t parts = tn_div_up(c->share - 1, per_tile) + 1; // of tiles that a block may have
+    c->time = c->share * c->shape->slice + ENDS - ADD_LESS +
+              (parts * STORE + (c->blocks + tiles) * ADD) * sums_of(c->shape) / SUMS;
+}
+
+static cut shared(const tn_cuda *cuda, const extent *e, const shape *s)
+{
     cut c = whole(cuda, e, s);
-    int64_t tiles = c.tiles_m * c.tiles_n, per_tile = e->k / TN_GEMM_BLOCK_K, slices = tiles * per_tile;
+    int64_t per_tile = e->k / TN_GEMM_BLOCK_K, slices = c.tiles_m * c.tiles_n * per_tile;
     c.share = tn_div_up(slices, cuda->n_sms);
     c.blocks = tn_div_up(slices, c.share);
-    int64_t parts = tn_div_up(c.share - 1, per_tile) + 1; // of tiles that a block may have
-    c.time =
-        c.share * s->slice + ENDS - ADD_LESS + (parts * STORE + (c.blocks + tiles) * ADD) * sums_of(s) / SUMS;
+    set_time(&c, per_tile);
     return c;
+}
+
+// Equal shares of weights of two types: no block has some of both.
+static cut shared_pair(const tn_cuda *cuda, const extent *e, const extent *other, const shape *s)
+{
+    cut c = whole(cuda, e, s);
+    int64_t per_tile = e->k / TN_GEMM_BLOCK_K, others = tiles_n_of(other, s);
+    int64_t slices[2] = {c.tiles_m * c.tiles_n * per_tile, c.tiles_m * others * per_tile};
+    c.other_tile = c.tiles_n, c.tiles_n += others;
+    c.share = tn_div_up(slices[0] + slices[1], cuda->n_sms);
+    while (tn_div_up(slices[0], c.share) + tn_div_up(slices[1], c.share) > cuda->n_sms) c.share++;
+    c.first_blocks = tn_div_up(slices[0], c.share);
+    c.blocks = c.first_blocks + tn_div_up(slices[1], c.share);
+    set_time(&c, per_tile);
+    return c;
+}
+
+// More rows of tiles than of the widest shape expand the weights more often: estimates are too good.
+static bool is_narrow(int64_t m, const shape *s)
+{
+    return s->rows == shapes[0].rows && tn_div_up(m, s->columns) > tn_div_up(m, shapes[0].columns);
 }
 
 static cut select_cut(const tn_cuda *cuda, const extent *e, tn_dtype type)
 {
     cut best = {.time = INT64_MAX};
     for (int32_t i = 0; i < types[row_of(type)].n_shapes; i++) {
-        // More rows of tiles than of the widest shape expand the weights more often: estimates are too good.
-        bool wide = shapes[i].rows == shapes[0].rows,
-             more = tn_div_up(e->m, shapes[i].columns) > tn_div_up(e->m, shapes[0].columns);
-        if (wide && more) continue;
+        if (is_narrow(e->m, &shapes[i])) continue;
         cut all[] = {whole(cuda, e, &shapes[i]), shared(cuda, e, &shapes[i])};
         for (int32_t j = 0; j < 2; j++)
             if (all[j].time < best.time) best = all[j];
     }
     return best;
+}
+
+// A launch of the products: the weights of a type, or of two.
+typedef struct group {
+    tn_dtype type, other; // other: type if there is none
+    cut cut;
+} group;
+
+// Whether the weights are of the two types of `pair` and take less time together; then `to` is that launch.
+static bool select_pair(const tn_cuda *cuda, const tn_product *p, group *to)
+{
+    extent e = extent_of(p, pair.type), other = extent_of(p, pair.other);
+    if (p->glu || e.n_weights == 0 || other.n_weights == 0 || e.n_weights + other.n_weights < p->n_weights)
+        return false;
+    int64_t apart = select_cut(cuda, &e, pair.type).time + select_cut(cuda, &other, pair.other).time;
+    *to = (group){pair.type, pair.other, {.time = INT64_MAX}};
+    for (int32_t i = 0; i < pair.n_shapes; i++) {
+        const shape *s = &shapes[i];
+        if (is_narrow(p->m, s) || tn_div_up(p->m, s->columns) > s->group_m) continue;
+        cut c = shared_pair(cuda, &e, &other, s);
+        if (c.time < to->cut.time) to->cut = c;
+    }
+    return to->cut.time < apart;
+}
+
+// The launches of a product; returns how many there are.
+static int32_t select_groups(const tn_cuda *cuda, const tn_product *p,
+                             group (*groups)[TN_PRODUCT_MAX_WEIGHTS])
+{
+    int32_t n = 0;
+    if (select_pair(cuda, p, &(*groups)[0])) return 1;
+    for (int32_t i = 0; i < p->n_weights; i++) {
+        if (!is_first(p, i)) continue;
+        tn_dtype type = p->w[i]->dtype;
+        extent e = extent_of(p, type);
+        (*groups)[n++] = (group){type, type, select_cut(cuda, &e, type)};
+    }
+    return n;
 }
 
 // --- scratch -----------------------------------------------------------------------------------------
@@ -251,20 +321,18 @@ static size_t sums_size(const cut *c)
 
 size_t tn_cuda_gemm_blocks_scratch(const tn_cuda *cuda, const tn_product *p)
 {
+    group groups[TN_PRODUCT_MAX_WEIGHTS];
     size_t size = sums_at(p);
-    for (int32_t i = 0; i < p->n_weights; i++) {
-        if (!is_first(p, i)) continue;
-        extent e = extent_of(p, i);
-        cut c = select_cut(cuda, &e, p->w[i]->dtype);
-        size += sums_size(&c);
-    }
+    int32_t n = select_groups(cuda, p, &groups);
+    for (int32_t i = 0; i < n; i++) size += sums_size(&groups[i].cut);
     return size;
 }
 
 // --- launches ----------------------------------------------------------------------------------------
 
-static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, const shape *s,
-                           tn_dtype type)
+// Of the weights, those from `others` on have the second type.
+static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, const group *g,
+                           int32_t others)
 {
     tn_cuda_boxes x = {.data = a->x,
                        .rows = a->m,
@@ -277,6 +345,7 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a,
     for (int32_t i = 0; i < a->n_segs; i++)
         for (int32_t p = 0; p < TN_CUDA_MAX_PLANES && status == TN_OK; p++) {
             tn_cuda_gemm_blocks_seg *seg = &a->seg[i];
+            tn_dtype type = i < others ? g->type : g->other;
             int32_t bytes = plane_bytes(type, p);
             if (!is_copied(type, p)) continue;
             tn_cuda_boxes w = {.data = seg->w.plane[p],
@@ -284,21 +353,28 @@ static tn_status make_maps(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a,
                                .row_bytes = a->k / TN_GEMM_BLOCK_K * bytes,
                                .row_stride = seg->w.row_size[p],
                                .box_bytes = TN_MIN(bytes, 128),
-                               .box_rows = s->rows / 2,
+                               .box_rows = g->cut.shape->rows / 2,
                                .l2_bytes = 256};
             status = tn_cuda_map_boxes(l, &w, &seg->map[p]);
         }
     return status;
 }
 
-// Slots of weights and stages of x: three slots, if four stages fit beside them.
-static void set_rings(const tn_cuda *cuda, const shape *s, tn_dtype type, tn_cuda_gemm_blocks_args *a,
-                      tn_cuda_grid *grid)
+// Bytes of a slot with weights of a tile.
+static int32_t slot_of(const shape *s, tn_dtype type)
 {
-    int32_t slot = 0, stage = s->columns * TN_GEMM_X_K * 2, most = cuda->max_shared - SWIZZLE - STATIC_SHARED;
+    int32_t slot = 0;
     for (int32_t p = 0; p < TN_CUDA_MAX_PLANES; p++)
         slot += (int32_t)tn_div_up(s->rows * plane_bytes(type, p), 128) * 128;
-    slot = (int32_t)tn_div_up(slot, SWIZZLE) * SWIZZLE;
+    return (int32_t)tn_div_up(slot, SWIZZLE) * SWIZZLE;
+}
+
+// Slots of weights and stages of x: three slots, if four stages fit beside them.
+static void set_rings(const tn_cuda *cuda, const group *g, tn_cuda_gemm_blocks_args *a, tn_cuda_grid *grid)
+{
+    const shape *s = g->cut.shape;
+    int32_t slot = TN_MAX(slot_of(s, g->type), slot_of(s, g->other));
+    int32_t stage = s->columns * TN_GEMM_X_K * 2, most = cuda->max_shared - SWIZZLE - STATIC_SHARED;
     a->slots = most - 3 * slot >= 4 * stage ? 3 : 2;
     a->stages = TN_MIN(MAX_RING, (most - a->slots * slot) / stage);
     int32_t rings = a->slots * slot + a->stages * stage;
@@ -315,12 +391,14 @@ static tn_status add_shares(const tn_cuda_launch *l, const tn_cuda_gemm_blocks_a
     return tn_cuda_run(l, TN_CUDA_MODULE_gemm_blocks, name, &grid, a);
 }
 
-// `a` has operands and sizes; tiles, rings and maps are set here.
-static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dtype type, const cut *c)
+// `a` has operands and sizes; tiles, rings and maps are set here. `others`: the first weight of the second
+// type.
+static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, const group *g, int32_t others)
 {
+    const cut *c = &g->cut;
     // Rows behind the last one cost more time than those that exist (gemm_wgmma.cuh).
     a->x_rows = (int32_t)TN_MIN(tn_div_up(a->m, SWIZZLE_ROWS) * SWIZZLE_ROWS, c->shape->columns);
-    tn_status status = make_maps(l, a, c->shape, type);
+    tn_status status = make_maps(l, a, g, others);
     if (status != TN_OK) return status;
     for (int32_t i = 0, n = 0; i < a->n_segs; i++) {
         a->seg[i].first_tile = n;
@@ -330,11 +408,14 @@ static tn_status run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_args *a, tn_dt
     a->tiles_n = (int32_t)c->tiles_n;
     a->group_m = c->shape->group_m;
     a->share = (int32_t)c->share;
+    a->other_tile = (int32_t)c->other_tile, a->first_blocks = (int32_t)c->first_blocks;
     tn_cuda_grid grid = {.x = (uint32_t)c->blocks, .y = 1, .z = 1, .threads = (uint32_t)c->shape->threads};
-    set_rings(l->cuda, c->shape, type, a, &grid);
-    char name[48];
-    snprintf(name, sizeof name, "tn_gemm_blocks_%s_%d", tn_dtype_name(type), c->shape->columns);
-    return tn_cuda_run(l, types[row_of(type)].module, name, &grid, a);
+    set_rings(l->cuda, g, a, &grid);
+    char name[64];
+    bool two = g->other != g->type;
+    snprintf(name, sizeof name, "tn_gemm_blocks_%s%s%s_%d", tn_dtype_name(g->type), two ? "_" : "",
+             two ? tn_dtype_name(g->other) : "", c->shape->columns);
+    return tn_cuda_run(l, two ? pair.module : types[row_of(g->type)].module, name, &grid, a);
 }
 
 // --- experts -----------------------------------------------------------------------------------------
@@ -356,18 +437,33 @@ tn_status tn_cuda_gemm_blocks_run(const tn_cuda_launch *l, tn_cuda_gemm_blocks_a
                                   int32_t tile_rows)
 {
     tn_dtype type = p->w[0]->dtype;
-    extent e = extent_of(p, 0);
+    extent e = extent_of(p, type);
     e.m = a->m;
     a->x = l->scratch;
     a->any = e.any;
-    cut c = whole(l->cuda, &e, shape_for(type, tile_rows));
-    return run(l, a, type, &c);
+    group g = {type, type, whole(l->cuda, &e, shape_for(type, tile_rows))};
+    return run(l, a, &g, a->n_segs);
 }
 
 // --- products without experts ------------------------------------------------------------------------
 
-// Arguments of the launch for the weights from `first` on that have its type.
-static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_product *p, int32_t first)
+// Adds the weights of a type to the arguments of a launch.
+static void add_weights(const tn_product *p, tn_dtype type, tn_cuda_gemm_blocks_args *a)
+{
+    for (int32_t i = 0; i < p->n_weights; i++) {
+        if (p->w[i]->dtype != type) continue;
+        const tn_view *y = p->y[p->glu ? 0 : i], *bias = p->bias[i];
+        a->seg[a->n_segs++] = (tn_cuda_gemm_blocks_seg){.w = tn_cuda_weight_planes(p->w[i]),
+                                                        .y = y->data,
+                                                        .bias = bias ? bias->data : NULL,
+                                                        .ld = y->ne[3],
+                                                        .n = (int32_t)p->w[i]->ne[2],
+                                                        .n_rows = (int32_t)p->w[i]->ne[2]};
+    }
+}
+
+// Arguments of a launch but its weights.
+static tn_cuda_gemm_blocks_args args_of(const tn_cuda_launch *l, const tn_product *p)
 {
     tn_cuda_gemm_blocks_args a;
     memset(&a, 0, sizeof a);
@@ -390,16 +486,6 @@ static tn_cuda_gemm_blocks_args weights_of(const tn_cuda_launch *l, const tn_pro
         a.row_scale = scaled ? (const float *)(const void *)(x + 2 * p->m * p->k) : NULL;
     }
     if (l->writes_packed16) a.y_power = powers_at(l, p);
-    for (int32_t i = first; i < p->n_weights; i++) {
-        if (p->w[i]->dtype != p->w[first]->dtype) continue;
-        const tn_view *y = p->y[p->glu ? 0 : i], *bias = p->bias[i];
-        a.seg[a.n_segs++] = (tn_cuda_gemm_blocks_seg){.w = tn_cuda_weight_planes(p->w[i]),
-                                                      .y = y->data,
-                                                      .bias = bias ? bias->data : NULL,
-                                                      .ld = y->ne[3],
-                                                      .n = (int32_t)p->w[i]->ne[2],
-                                                      .n_rows = (int32_t)p->w[i]->ne[2]};
-    }
     return a;
 }
 
@@ -460,20 +546,19 @@ tn_status tn_cuda_gemm_blocks_launch(const tn_cuda_launch *l, const tn_product *
 {
     tn_status status = l->reads_packed16 ? TN_OK : prepare_x(l, p);
     tn_cuda_gemm_blocks_args a[TN_PRODUCT_MAX_WEIGHTS];
-    cut c[TN_PRODUCT_MAX_WEIGHTS];
-    int32_t n = 0;
+    group groups[TN_PRODUCT_MAX_WEIGHTS];
+    int32_t n = select_groups(l->cuda, p, &groups);
     size_t at = sums_at(p);
-    for (int32_t i = 0; i < p->n_weights && status == TN_OK; i++) {
-        if (!is_first(p, i)) continue;
-        extent e = extent_of(p, i);
-        c[n] = select_cut(l->cuda, &e, p->w[i]->dtype);
-        a[n] = weights_of(l, p, i);
-        a[n].partial = (float *)(void *)(l->scratch + at);
-        at += sums_size(&c[n]);
-        status = run(l, &a[n], p->w[i]->dtype, &c[n]);
-        n++;
+    for (int32_t i = 0; i < n && status == TN_OK; i++) {
+        a[i] = args_of(l, p);
+        add_weights(p, groups[i].type, &a[i]);
+        int32_t others = a[i].n_segs;
+        if (groups[i].other != groups[i].type) add_weights(p, groups[i].other, &a[i]);
+        a[i].partial = (float *)(void *)(l->scratch + at);
+        at += sums_size(&groups[i].cut);
+        status = run(l, &a[i], &groups[i], others);
     }
     for (int32_t i = 0; i < n && status == TN_OK; i++)
-        if (c[i].share) status = add_shares(l, &a[i], &c[i]);
+        if (groups[i].cut.share) status = add_shares(l, &a[i], &groups[i].cut);
     return status;
 }

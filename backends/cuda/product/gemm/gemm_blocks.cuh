@@ -14,7 +14,8 @@
 // time, each into a ring of its own. G warpgroups multiply 64 weights each: lanes hold one row of the first
 // half of the tile and one of the second half side by side, so with a gated pair (gate above, up below) both
 // are in one thread. Blocks take whole tiles one after another, or each the same number of slices (256 of k
-// of a tile), through tiles that follow on each other; gemm_blocks.c selects what takes less time.
+// of a tile), through tiles that follow on each other; gemm_blocks.c selects what takes less time. Weights of
+// two types can share a launch, whose first blocks share the tiles of the first type.
 // gemm_blocks_sums.cuh has what becomes of the sums.
 //
 // Operations: 2 m n k. Bytes from L2 for a tile and 64 of k: 128 N of x and some 40 R of weights (Q4_K). The
@@ -262,58 +263,75 @@ static __device__ __forceinline__ void gemm_multiply_slot(const tn_cuda_gemm_blo
     }
 }
 
+// What remains of a tile whose sums are complete, by the block that has all of it.
 template <typename S>
+static __device__ __forceinline__ void gemm_write_tile(const tn_cuda_gemm_blocks_args &a,
+                                                       gemm_blocks_tile tile, const gemm_rings &rings,
+                                                       gemm_rows<S> &rows, float (&d)[S::n / 2])
+{
+    int thread = (int)threadIdx.x - S::producer;
+    if (a.any) { // the rings have been used for the last time
+        float4 *to = (float4 *)rings.x;
+        tn_named_barrier(1, S::consumers);
+        gemm_store_sums<S>(to, S::n, d);
+        for (int e = 0; e < S::n / 8; e++) {
+            gemm_four<S> four;
+            four.locate(a, tile, e, thread), four.load(a);
+            four.template write<true>(a, to[e * S::consumers + thread]);
+        }
+        return;
+    }
+    tn_copy_wait<0>();
+    tn_named_barrier(1 + thread / 128, 128);
+    if (a.y_power)
+        gemm_write_sums<S, true, true>(a, tile, rows, d);
+    else if (a.glu)
+        gemm_write_sums<S, true, false>(a, tile, rows, d);
+    else
+        gemm_write_sums<S, false, false>(a, tile, rows, d);
+}
+
+// SHARES: blocks always share tiles, and there are no rows.
+template <typename S, bool SHARES>
 static __device__ void gemm_multiply_blocks(const tn_cuda_gemm_blocks_args &a, gemm_blocks_work work,
-                                            const gemm_rings &rings, gemm_rows<S> &rows)
+                                            const gemm_rings &rings, gemm_rows<S> *rows)
 {
     int thread = (int)threadIdx.x - S::producer;
     gemm_ring_at x = {0, 0}, w = {0, 0};
     gemm_blocks_part part;
     float d[S::n / 2];
-    bool writes = !a.share && !a.any; // from registers
+    bool writes = !SHARES && !a.share && !a.any; // from registers
     while (gemm_blocks_next(work, part)) {
         gemm_blocks_tile tile = gemm_blocks_tile_at(a, work, part.tile);
         if (writes) {
             tn_named_barrier(1 + thread / 128, 128); // the rows of the tile before are used no more
-            gemm_fetch_rows<S>(a, rows, tile.m * S::n);
+            gemm_fetch_rows<S>(a, *rows, tile.m * S::n);
         }
 #pragma unroll 1
         for (int k = part.k_begin; k < part.k_end; k++) {
             gemm_multiply_slot<S>(a, rings, w, x, k > part.k_begin, d);
             w.next(a.slots);
         }
-        if (a.share) {
+        if (SHARES || a.share)
             gemm_store_sums<S>(gemm_partial<S>(a, blockIdx.x, part.tile), a.m - tile.m * S::n, d);
-        } else if (a.any) { // the rings have been used for the last time
-            float4 *to = (float4 *)rings.x;
-            tn_named_barrier(1, S::consumers);
-            gemm_store_sums<S>(to, S::n, d);
-            for (int e = 0; e < S::n / 8; e++) {
-                gemm_four<S> four;
-                four.locate(a, tile, e, thread), four.load(a);
-                four.template write<true>(a, to[e * S::consumers + thread]);
-            }
-        } else {
-            tn_copy_wait<0>();
-            tn_named_barrier(1 + thread / 128, 128);
-            if (a.y_power)
-                gemm_write_sums<S, true, true>(a, tile, rows, d);
-            else if (a.glu)
-                gemm_write_sums<S, true, false>(a, tile, rows, d);
-            else
-                gemm_write_sums<S, false, false>(a, tile, rows, d);
-        }
+        else
+            gemm_write_tile<S>(a, tile, rings, *rows, d);
     }
 }
 
-template <int TYPE, int G, int N>
+// OTHER: the type of the weights of blocks from a.first_blocks on, or TYPE.
+template <int TYPE, int OTHER, int G, int N>
 static __device__ __forceinline__ void gemm_blocks(const tn_cuda_gemm_blocks_args &a)
 {
     typedef gemm_blocks_shape<TYPE, G, N> S;
+    typedef gemm_blocks_shape<OTHER, G, N> O;
+    constexpr bool pair = TYPE != OTHER;
     extern __shared__ char shared[];
     __shared__ uint64_t bars[4][GEMM_MAX_RING];
     typedef gemm_rows<S> rows_of_tile;
-    __shared__ rows_of_tile rows[G];
+    __shared__ rows_of_tile rows[pair ? 1 : G];
+    const bool other = pair && blockIdx.x >= a.first_blocks,
+               small = other ? O::slot::has_small() : S::slot::has_small();
     gemm_rings rings = {
         shared + (1024 - tn_shared(shared) % 1024) % 1024, NULL, bars[0], bars[1], bars[2], bars[3]};
     rings.w = rings.x + a.stages * S::stage;
@@ -321,7 +339,7 @@ static __device__ __forceinline__ void gemm_blocks(const tn_cuda_gemm_blocks_arg
         for (int i = 0; i < GEMM_MAX_RING; i++) {
             tn_mbar_init(&rings.x_full[i], 1);
             tn_mbar_init(&rings.x_empty[i], S::consumers / TN_WARP);
-            tn_mbar_init(&rings.w_full[i], S::slot::has_small() ? 2 : 1);
+            tn_mbar_init(&rings.w_full[i], small ? 2 : 1);
             tn_mbar_init(&rings.w_empty[i], S::consumers / TN_WARP);
         }
         tn_mbar_init_fence();
@@ -334,27 +352,37 @@ static __device__ __forceinline__ void gemm_blocks(const tn_cuda_gemm_blocks_arg
         // Weights do not change, so they are fetched before the predecessor has ended, unless it says which.
         if (a.n_tiles || threadIdx.x / TN_WARP != 1) tn_pdl_wait();
         gemm_blocks_work work = gemm_blocks_work_of(a);
-        if (threadIdx.x / TN_WARP == 1) gemm_fetch_w<S>(a, work, rings);
+        if (threadIdx.x / TN_WARP == 1 && !other) gemm_fetch_w<S>(a, work, rings);
+        if (pair && threadIdx.x / TN_WARP == 1 && other) gemm_fetch_w<O>(a, work, rings);
         if (threadIdx.x == 0) gemm_fetch_x<S>(a, work, rings);
     } else {
         tn_registers_more<S::groups == 2 ? 232 : 112>();
         tn_pdl_wait();
-        gemm_multiply_blocks<S>(a, gemm_blocks_work_of(a), rings, rows[threadIdx.x / 128 - 1]);
+        gemm_blocks_work work = gemm_blocks_work_of(a);
+        if constexpr (!pair)
+            gemm_multiply_blocks<S, false>(a, work, rings, &rows[threadIdx.x / 128 - 1]);
+        else if (other)
+            gemm_multiply_blocks<O, true>(a, work, rings, NULL);
+        else
+            gemm_multiply_blocks<S, true>(a, work, rings, NULL);
     }
 }
 #endif
 
 #ifdef TN_HOPPER
-#define GEMM_BLOCKS_BODY(TYPE, G, N) gemm_blocks<TN_TYPE_##TYPE, G, N>(a)
+#define GEMM_BLOCKS_BODY(TYPE, OTHER, G, N) gemm_blocks<TN_TYPE_##TYPE, TN_TYPE_##OTHER, G, N>(a)
 #else
-#define GEMM_BLOCKS_BODY(TYPE, G, N) __trap()
+#define GEMM_BLOCKS_BODY(TYPE, OTHER, G, N) __trap()
 #endif
-#define GEMM_BLOCKS(TYPE, G, N)                                                                              \
+#define GEMM_BLOCKS_OF(NAME, TYPE, OTHER, G, N)                                                              \
     TN_ENTRY __launch_bounds__(128 * G + 128, 1)                                                             \
-        tn_gemm_blocks_##TYPE##_##N(const __grid_constant__ tn_cuda_gemm_blocks_args a)                      \
+        tn_gemm_blocks_##NAME##_##N(const __grid_constant__ tn_cuda_gemm_blocks_args a)                      \
     {                                                                                                        \
-        GEMM_BLOCKS_BODY(TYPE, G, N);                                                                        \
+        GEMM_BLOCKS_BODY(TYPE, OTHER, G, N);                                                                 \
     }
+#define GEMM_BLOCKS(TYPE, G, N)             GEMM_BLOCKS_OF(TYPE, TYPE, TYPE, G, N)
+// Weights of two types, which blocks share.
+#define GEMM_BLOCKS_PAIR(TYPE, OTHER, G, N) GEMM_BLOCKS_OF(TYPE##_##OTHER, TYPE, OTHER, G, N)
 // The first four shapes of gemm_blocks.c.
 #define GEMM_BLOCKS_FOUR(TYPE)                                                                               \
     GEMM_BLOCKS(TYPE, 4, 128)                                                                                \

@@ -32,7 +32,7 @@ typedef struct tn_cuda_gemm_blocks_seg {
 
 typedef struct tn_cuda_gemm_blocks_args {
     tn_cuda_tensor_map x_map;
-    tn_cuda_gemm_blocks_seg seg[TN_GEMM_MAX_SEGS]; // of one type; gate and up for a gated pair
+    tn_cuda_gemm_blocks_seg seg[TN_GEMM_MAX_SEGS]; // of one type, or two; gate and up for a gated pair
     const float *residual;                         // NULL: none
     int64_t residual_ld;                           // elements
     const float *row_scale;                        // y row r is multiplied by it; NULL: by 1
@@ -51,6 +51,9 @@ typedef struct tn_cuda_gemm_blocks_args {
     // sums of each tile go to `partial`, to be added by tn_gemm_blocks_add_*. 0: blocks multiply whole tiles.
     int32_t share;
     float *partial;
+    // Columns of tiles before the weights of a second type, and blocks that share those before; 0: one type.
+    // With a share only, and at most group_m rows of tiles.
+    int32_t other_tile, first_blocks;
     int32_t any;      // an activation other than SiLU of a gated pair; if not shared, a block has one tile
     int32_t glu, act; // TN_UNARY_*; of gate, for a gated pair
     float glu_limit, glu_alpha;

@@ -56,11 +56,26 @@ static __device__ __forceinline__ gemm_blocks_work gemm_blocks_work_of(const tn_
 {
     gemm_blocks_work w;
     w.tiles_m = a.n_tiles ? *a.n_tiles : a.tiles_m, w.per_tile = a.k / TN_GEMM_BLOCK_K;
-    int slices = w.tiles_m * a.tiles_n * w.per_tile;
-    w.at = blockIdx.x * (a.share ? a.share : w.per_tile);
+    int slices = w.tiles_m * a.tiles_n * w.per_tile, block = blockIdx.x;
+    w.at = 0;
+    if (a.other_tile) {
+        int before = w.tiles_m * a.other_tile * w.per_tile;
+        if (block < a.first_blocks) slices = before;
+        else w.at = before, block -= a.first_blocks;
+    }
+    w.at += block * (a.share ? a.share : w.per_tile);
     w.end = a.share ? min(w.at + a.share, slices) : slices;
     w.step = a.share ? 0 : gridDim.x * w.per_tile;
     return w;
+}
+
+// The first block and the last one of those that share tile t.
+static __device__ __forceinline__ int2 gemm_blocks_sharers(const tn_cuda_gemm_blocks_args &a,
+                                                           const gemm_blocks_work &w, int t)
+{
+    int first_tile = w.tiles_m * a.other_tile, before = 0;
+    if (a.other_tile && t >= first_tile) t -= first_tile, before = a.first_blocks;
+    return make_int2(before + t * w.per_tile / a.share, before + ((t + 1) * w.per_tile - 1) / a.share);
 }
 
 static __device__ __forceinline__ bool gemm_blocks_next(gemm_blocks_work &w, gemm_blocks_part &part)
@@ -308,17 +323,17 @@ static __device__ __forceinline__ void gemm_add_parts(const tn_cuda_gemm_blocks_
     int e = i / S::consumers, thread = i % S::consumers;
     gemm_blocks_tile tile = gemm_blocks_tile_at(a, work, t);
     if (tile.m * S::n + 8 * e >= a.m) return;
-    int first = t * work.per_tile / a.share, last = ((t + 1) * work.per_tile - 1) / a.share;
+    const int2 blocks = gemm_blocks_sharers(a, work, t);
     gemm_four<S> four;
     four.locate(a, tile, e, thread);
     tn_pdl_wait();
     four.load(a);
     float4 v = {};
-    for (int b0 = first; b0 <= last; b0 += BATCH) {
+    for (int b0 = blocks.x; b0 <= blocks.y; b0 += BATCH) {
         float4 part[BATCH] = {};
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
-            if (b0 + b <= last) part[b] = gemm_partial<S>(a, b0 + b, t)[i];
+            if (b0 + b <= blocks.y) part[b] = gemm_partial<S>(a, b0 + b, t)[i];
 #pragma unroll
         for (int b = 0; b < BATCH; b++)
             v.x += part[b].x, v.y += part[b].y, v.z += part[b].z, v.w += part[b].w;
