@@ -3,6 +3,7 @@
 #include "backends/cuda/join.h"
 
 #include "backends/cuda/attention/attention.h"
+#include "backends/cuda/product/dense/dense.h"
 #include "backends/cuda/product/gemm/gemm.h"
 #include "backends/cuda/product/matvec/matvec.h"
 #include "backends/cuda/product/skinny/skinny.h"
@@ -118,12 +119,14 @@ static bool can_pack_heads(const couple *c)
            !tn_product_get(c->reader).norm && tn_cuda_attention_wgmma_packs(c->maker);
 }
 
-// Both round to bf16, or to e4m3, or to f16 in kernels that leave such rows and read them.
+// Both round to bf16, or to e4m3, or to f16 in kernels that leave such rows and read them, or keep what
+// rounding to bf16 leaves.
 static bool round_alike(const couple *c)
 {
     enum { ROUNDS = TN_CUDA_ROUNDS_BF16 | TN_CUDA_ROUNDS_F16 | TN_CUDA_ROUNDS_E4M3 };
     int32_t rounds = c->makes->flags & ROUNDS;
     if (rounds != (c->reads->flags & ROUNDS)) return false;
+    if (rounds == 0) return tn_cuda_dense_packs(c->cuda, c->maker) && tn_cuda_dense_packs(c->cuda, c->reader);
     if (rounds == TN_CUDA_ROUNDS_E4M3) return tn_cuda_gemm_writes_e4m3(c->cuda, c->maker);
     return rounds == TN_CUDA_ROUNDS_BF16 ||
            (tn_cuda_gemm_blocks_packs(c->cuda, c->maker) && tn_cuda_gemm_blocks_packs(c->cuda, c->reader));
@@ -188,8 +191,10 @@ bool tn_cuda_join_holds(const tn_cuda *cuda, const tn_step *step)
         holds = holds && tn_cuda_rope_cache_packs(step);
     else if (j->previous & TN_JOIN_PACK)
         holds = holds && (uintptr_t)step->src[0].data % PACKED_ALIGN == 0;
-    if (is_product(step) && (j->next & TN_JOIN_PACK)) {
-        tn_product p = tn_product_get(step);
+    tn_product p = is_product(step) ? tn_product_get(step) : (tn_product){0};
+    if (packs && is_product(step) && tn_cuda_dense_packs(cuda, step)) {
+        holds = holds && tn_cuda_dense_aligned(&p);
+    } else if (is_product(step) && (j->next & TN_JOIN_PACK)) {
         bool f16 = tn_cuda_gemm_mode(cuda, &p, step->precision) == TN_GEMM_F16;
         holds = holds && (!f16 || tn_cuda_gemm_blocks_packs(cuda, step));
     }

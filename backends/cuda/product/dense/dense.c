@@ -143,6 +143,11 @@ bool tn_cuda_dense_split_accepts(const tn_cuda *cuda, const tn_step *step)
            accepts(cuda, step, TN_TYPE_F16, LEAST_ROWS, TN_DENSE_SPLIT);
 }
 
+bool tn_cuda_dense_packs(const tn_cuda *cuda, const tn_step *step)
+{
+    return accepts(cuda, step, TN_TYPE_BF16, LEAST_ROWS, TN_DENSE_SPLIT);
+}
+
 bool tn_cuda_dense_bf16_accepts(const tn_cuda *cuda, const tn_step *step)
 {
     return accepts_many(cuda, step, TN_TYPE_BF16);
@@ -163,7 +168,7 @@ static size_t scale_at(const tn_product *p)
 }
 
 // Weights at other addresses run by kernels that do not mind.
-static bool aligned_weights(const tn_product *p)
+bool tn_cuda_dense_aligned(const tn_product *p)
 {
     for (int32_t i = 0; i < p->n_weights; i++)
         if ((uintptr_t)p->w[i]->data % ALIGN_WEIGHTS != 0) return false;
@@ -197,7 +202,9 @@ static tn_status make_maps(const tn_cuda_launch *l, const tn_product *p, const c
 {
     const void *x = l->reads_packed16 ? p->x->data : l->scratch;
     int64_t rows = c->splits_x ? 2 * TN_DENSE_SPLIT : p->m;
-    a->x_rows = (int32_t)tn_div_up(rows, SWIZZLE_ROWS) * SWIZZLE_ROWS;
+    // A gated pair leaves high parts and, behind them, low parts of as many rows as there are.
+    if (c->splits_x && l->reads_packed16) a->x_low = (int32_t)p->m, rows = 2 * p->m;
+    a->x_rows = a->x_low ? TN_DENSE_SPLIT : (int32_t)tn_div_up(rows, SWIZZLE_ROWS) * SWIZZLE_ROWS;
     tn_status status = tn_cuda_gemm_map(l, &a->x_map, x, (int64_t[]){rows, p->k}, a->x_rows);
     for (int32_t i = 0; i < p->n_weights && status == TN_OK; i++)
         status = tn_cuda_gemm_map(l, &a->w_map[i], p->w[i]->data, (int64_t[]){p->w[i]->ne[2], p->k},
@@ -265,7 +272,7 @@ static tn_status multiply(const tn_cuda_launch *l, const tn_product *p, const cu
 tn_status tn_cuda_dense_launch(const tn_cuda_launch *l)
 {
     tn_product p = tn_product_get(l->step);
-    if (!aligned_weights(&p))
+    if (!tn_cuda_dense_aligned(&p))
         return p.m > TN_DENSE_SPLIT ? tn_cuda_gemm_dense_launch(l, &p) : tn_cuda_matmul_any_launch(l);
     cut c = cut_of(l->cuda, &p);
     tn_status status = l->reads_packed16 ? TN_OK : prepare_x(l, &p, &c);

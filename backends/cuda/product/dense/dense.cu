@@ -3,11 +3,11 @@
 //
 // y = x w^T for 3 to 112 rows of x and weights of 16 bits with wgmma (compute capability 9.0).
 //
-// Operands: x [m, ld] 16-bit as dense_prepare.cu makes it, w [n, k] f16 or bf16 as in the file, y [m, n] f32
-// (bf16 for a gated pair whose only reader multiplies in bf16). Weights are the 64-row operand of the
-// instruction, rows of x its columns, so that few rows of x waste nothing. For up to 8 rows, x is split into
-// a high and a low part of 16 bits each, which are columns of their own: their sums are added, and no
-// rounding of x is left that f32 sums would show.
+// Operands: x [m, ld] 16-bit as dense_prepare.cu makes it, w [n, k] f16 or bf16 as in the file, y [m, n] f32.
+// Of a gated pair whose only reader multiplies in bf16, y is bf16, with up to 8 rows a high and a low part.
+// Weights are the 64-row operand of the instruction, rows of x its columns, so that few rows of x waste
+// nothing. For up to 8 rows, x is split into a high and a low part of 16 bits each, which are columns of
+// their own: their sums are added, and no rounding of x is left that f32 sums would show.
 //
 // A tile is up to four boxes of up to 64 rows of weights; boxes have as many rows as give all multiprocessors
 // the same share (product/dense/dense.c). A block takes one tile after another. Where there are fewer tiles
@@ -35,6 +35,7 @@
 // N: rows of x of a tile. BOXES: boxes of weights of each warpgroup.
 template <int N, int BOXES> struct dense_shape {
     static constexpr int columns = N, boxes = BOXES;
+    static constexpr bool parts = N == 2 * TN_DENSE_SPLIT; // x may have high and low parts
     static constexpr int x_bytes = N * TN_DENSE_PANEL_ROW; // of a panel
     static constexpr int quads = N / 8, all_quads = BOXES * quads; // of sums of a thread: of a box, of all
 };
@@ -136,9 +137,13 @@ static __device__ __forceinline__ void dense_fetch_x(const tn_cuda_dense_args &a
         char *to = ring.stages + at.slot * a.panels * a.panel_bytes + a.panel_bytes - SHAPE::x_bytes;
         uint64_t *full = &ring.full[at.slot];
         tn_mbar_wait(&ring.empty[at.slot], at.parity);
-        tn_mbar_expect(full, a.panels * a.x_rows * TN_DENSE_PANEL_ROW);
-        for (int p = 0; p < a.panels; p++, to += a.panel_bytes)
-            tn_tma_load(to, &a.x_map, (at.at * a.panels + p) * TN_DENSE_K, 0, full);
+        bool apart = SHAPE::parts && a.x_low;
+        tn_mbar_expect(full, a.panels * a.x_rows * (apart ? 2 : 1) * TN_DENSE_PANEL_ROW);
+        for (int p = 0; p < a.panels; p++, to += a.panel_bytes) {
+            int k = (at.at * a.panels + p) * TN_DENSE_K;
+            tn_tma_load(to, &a.x_map, k, 0, full);
+            if (apart) tn_tma_load(to + TN_DENSE_SPLIT * TN_DENSE_PANEL_ROW, &a.x_map, k, a.x_low, full);
+        }
     }
 }
 
@@ -174,13 +179,20 @@ static __device__ __forceinline__ void dense_load_rest(const tn_cuda_dense_args 
     }
 }
 
+// PARTS: where a result is left in 16 bits, what rounding leaves follows, as dense_prepare.cu has it.
+template <bool PARTS>
 static __device__ __forceinline__ void dense_store(const tn_cuda_dense_args &a, const tn_cuda_dense_seg &s,
                                                    int row, int column, float v)
 {
-    if (a.writes_packed16)
-        ((__nv_bfloat16 *)s.y)[column * s.ld + row] = __float2bfloat16_rn(v);
-    else
+    if (!a.writes_packed16) {
         ((float *)s.y)[column * s.ld + row] = v;
+        return;
+    }
+    __nv_bfloat16 high = __float2bfloat16_rn(v), *to = (__nv_bfloat16 *)s.y + column * s.ld + row;
+    *to = high;
+    if (!PARTS || !a.splits_x) return;
+    float rounded = __bfloat162float(high), low = fabsf(rounded) <= 3.4028235e38f ? v - rounded : 0.0f;
+    to[a.m * s.ld] = __float2bfloat16_rn(low);
 }
 
 // The forms of results for which there is code of their own; ANY is called for one element after another,
@@ -208,7 +220,7 @@ static __device__ __forceinline__ float4 dense_rotate(float4 v)
     return make_float4(v.y, v.z, v.w, v.x);
 }
 
-template <int FORM>
+template <int FORM, bool PARTS>
 static __device__ __forceinline__ void dense_write_quad(const tn_cuda_dense_args &a,
                                                         const tn_cuda_dense_seg &s, int row, int column,
                                                         float4 v, float4 up, const dense_rest &rest,
@@ -220,7 +232,7 @@ static __device__ __forceinline__ void dense_write_quad(const tn_cuda_dense_args
         int r = row + 8 * (i / 2), c = column + i % 2;
         float scale = i % 2 ? rest.scale[1] : rest.scale[0], bias = i / 2 ? rest.bias[1] : rest.bias[0];
         float t = dense_result<FORM>(a, v.x * scale, up.x * scale, bias, residual.x);
-        if (r < (i / 2 ? n[1] : n[0]) && c < a.m) dense_store(a, s, r, c, t);
+        if (r < (i / 2 ? n[1] : n[0]) && c < a.m) dense_store<PARTS>(a, s, r, c, t);
         v = dense_rotate(v), up = dense_rotate(up), residual = dense_rotate(residual);
     }
 }
@@ -278,8 +290,8 @@ static __device__ __forceinline__ void dense_write_tile_as(const tn_cuda_dense_a
                     v = dense_add(v, dense_quad_at(d[b], 1)),
                     up = dense_add(up, dense_quad_at(d[BOXES - 1], 1));
                 if (split && i > 0) break;
-                dense_write_quad<FORM>(a, *p.seg, p.row + b * p.box_step, p.column + 8 * (j + i), v, up,
-                                       rest[i], n);
+                dense_write_quad<FORM, shape::parts>(a, *p.seg, p.row + b * p.box_step,
+                                                     p.column + 8 * (j + i), v, up, rest[i], n);
             }
         }
 }
@@ -307,7 +319,7 @@ static __device__ __forceinline__ void dense_write_tile_any(const tn_cuda_dense_
         if (split) v[0] = dense_add(v[0], v[1]), up[0] = dense_add(up[0], up[1]);
 #pragma unroll 1
         for (int i = 0; i < (split ? 1 : BATCH); i++) {
-            dense_write_quad<DENSE_ANY>(a, *p.seg, r, c + 8 * i, v[0], up[0], rest[0], n);
+            dense_write_quad<DENSE_ANY, shape::parts>(a, *p.seg, r, c + 8 * i, v[0], up[0], rest[0], n);
             v[0] = v[1], up[0] = up[1], rest[0] = rest[1];
         }
 #pragma unroll
@@ -411,8 +423,9 @@ template <typename SHAPE, int FORM> struct dense_shared_results {
             for (int i = 0; i < BATCH; i++) {
                 int j = j0 + i * step;
                 if (j < end)
-                    dense_write_quad<FORM>(a, *place.seg, place.row + j / SHAPE::quads * place.box_step,
-                                           place.column + 8 * (j % SHAPE::quads), v[i], v[i], rest[i], n);
+                    dense_write_quad<FORM, false>(
+                        a, *place.seg, place.row + j / SHAPE::quads * place.box_step,
+                        place.column + 8 * (j % SHAPE::quads), v[i], v[i], rest[i], n);
             }
         }
     }

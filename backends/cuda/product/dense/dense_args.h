@@ -47,13 +47,15 @@ typedef struct tn_cuda_dense_args {
     int32_t splits;      // blocks of a cluster, which share the stages of a tile
     int32_t shares_box;  // the warpgroups share the one box of a tile, not with GLU
     int32_t slots;       // stages in shared memory
-    int32_t x_rows;      // of x that are copied
+    int32_t x_rows;      // of x that are copied at a time
+    int32_t x_low;       // the row at which low parts of x begin, if they are copied apart; else 0
     int32_t panel_bytes; // of weights and x
     int32_t splits_x;    // x has high and low parts
     int32_t glu;
     int32_t act; // TN_UNARY_*; of gate, for GLU
     float glu_limit, glu_alpha;
-    int32_t writes_packed16; // y is bf16, ld counts such. With GLU only
+    // y is bf16, ld counts such; with splits_x its low parts are m rows further. With GLU only.
+    int32_t writes_packed16;
 } tn_cuda_dense_args;
 
 // dense_prepare.cu: rows of f32 -> rows of 16 bits.
