@@ -199,12 +199,6 @@ static int32_t rows_module(tn_dtype type, int32_t n_columns, const char **name)
     return *name = "tn_matvec_rows_", entries[entry].rows;
 }
 
-// Whether there is a kernel for blocks that share the k of their rows.
-static bool shares_k(tn_dtype type)
-{
-    return type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
-}
-
 // The first columns of those left, as many as one launch on tensor cores can do. False: none, and nothing was
 // launched.
 static bool launch_tiles(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dtype type, tn_cuda_grid *grid,
@@ -220,7 +214,6 @@ static bool launch_tiles(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dty
     if (planned) {
         const char *kernel;
         module = rows_module(type, a->n_columns, &kernel);
-        if (a->shares_k) kernel = "tn_matvec_k_rows_", module = TN_CUDA_MODULE_matvec_rows;
         snprintf(name, sizeof name, "%s%s", kernel, tn_dtype_name(type));
     } else {
         planned = rest == 1 && tn_cuda_matvec_plan_tiles(l->cuda, l->cuda->n_sms, a, type, grid);
@@ -243,7 +236,7 @@ static tn_status launch_columns(const tn_cuda_launch *l, tn_cuda_matvec_args *a,
     while (rest > 0 && status == TN_OK) {
         int32_t log = rest > 4 ? 3 : rest > 2 ? 2 : rest > 1 ? 1 : 0;
         tn_cuda_grid grid = {.y = (uint32_t)n_pairs, .z = 1};
-        a->n_columns = rest, a->shares_k = false;
+        a->n_columns = rest;
         if (!launch_tiles(l, a, type, &grid, &status)) {
             if (!entries[entry].entry[log]) log = 2;
             while (!entries[entry].entry[log] ||
@@ -379,8 +372,6 @@ tn_status tn_cuda_matvec_launch(const tn_cuda_launch *l)
     for (int32_t i = 0; i < p.n_weights && status == TN_OK; i++) {
         if (done[i]) continue;
         tn_cuda_matvec_args a = tn_cuda_matvec_launch_args(l, &p, p.w[i]->dtype);
-        if (shares_k(p.w[i]->dtype) && tn_cuda_matvec_may_share_k(&p))
-            a.partial = (float *)(void *)l->scratch;
         for (int32_t j = i; j < p.n_weights; j++) done[j] |= p.w[j]->dtype == p.w[i]->dtype;
         status = launch_columns(l, &a, p.w[i]->dtype, p.ids ? n_rows : 1);
     }

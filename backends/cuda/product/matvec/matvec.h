@@ -42,8 +42,6 @@ bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_
 // The same for a->n_columns (2 to 8) rows of x at a time.
 bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
                               tn_cuda_grid *grid);
-// Whether blocks of a launch for 2 to 8 rows may share the k of their rows: a->partial is set then.
-bool tn_cuda_matvec_may_share_k(const tn_product *p);
 // Cuts the tiles of blocks with so many rows of tiles into slices along k for the warps. False: sums do not
 // fit.
 bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t rows);

@@ -121,10 +121,6 @@ typedef struct tn_cuda_matvec_args {
     int32_t block_rows, more_rows; // rows of a block; the first more_rows blocks have row_multiple more
     // Quantised rows that are read instead of x, and those that are written besides y.
     tn_cuda_quantised quantised_x, quantised_y;
-    // 2 to 8 rows of x: TN_MATVEC_K_BLOCKS blocks share the k of their rows, slice_tiles tiles each, and
-    // leave their sums in partial[block][row of x][row of weights].
-    int32_t shares_k;
-    float *partial;
 } tn_cuda_matvec_args;
 
 // Weights of two types in one launch.

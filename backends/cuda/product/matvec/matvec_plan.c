@@ -6,7 +6,6 @@
 #include "backends/cuda/product/matvec/matvec.h"
 #include "backends/cuda/product/matvec/matvec_rows_args.h"
 #include "backends/cuda/runtime/layout.h"
-#include "core/compiler.h"
 
 #include <string.h>
 
@@ -307,13 +306,13 @@ static bool slice_rows(tn_cuda_matvec_args *a, int32_t warps, int64_t rows, int6
 }
 
 // Lays out shared memory for blocks with so many rows of tiles and warps, and x_tiles tiles of x at a time,
-// in two places where those are not all and blocks do not share k. False: it does not fit.
+// in two places where those are not all. False: it does not fit.
 static bool place_rows(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, int64_t rows,
                        int32_t warps, int32_t x_tiles, tn_cuda_grid *grid)
 {
     int32_t size = rows_tile_size(type), k = x_tiles * TN_MATVEC_MMA_K(type);
     int64_t x_bytes = TN_MATVEC_ROWS_X((int64_t)k, a->n_columns, TN_MATVEC_ROWS_HAS_SUMS(type));
-    if (x_tiles < a->n_tiles && !a->shares_k) x_bytes *= 2;
+    if (x_tiles < a->n_tiles) x_bytes *= 2;
     int32_t expanded = warps * TN_MATVEC_ROWS_EXPANDED(type);
     int64_t free = cuda->max_shared - STATIC_SIZE - x_bytes - expanded;
     int64_t least_rings = (int64_t)warps * TN_MATVEC_LEAST_SLOTS * size;
@@ -345,44 +344,6 @@ static bool place_x(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type, 
            place_rows(cuda, a, type, rows, TN_MATVEC_WARPS / 2, TN_MIN(chunk, a->n_tiles), grid);
 }
 
-// The squares of a norm and a gated pair need all of k in one block.
-bool tn_cuda_matvec_may_share_k(const tn_product *p)
-{
-    return !p->ids && !p->norm && !p->glu && tn_view_n_rows(p->y[0]) > 1 &&
-           tn_view_n_rows(p->y[0]) <= TN_MATVEC_MAX_COLUMNS;
-}
-
-size_t tn_cuda_matvec_scratch(const tn_cuda *cuda, const tn_step *step)
-{
-    TN_UNUSED(cuda);
-    tn_product p = tn_product_get(step);
-    if (!tn_cuda_matvec_may_share_k(&p)) return 0;
-    int64_t most = 0; // weights are multiplied one after another
-    for (int32_t i = 0; i < p.n_weights; i++) most = TN_MAX(most, p.w[i]->ne[2]);
-    return (size_t)(most * tn_view_n_rows(p.y[0]) * TN_MATVEC_K_BLOCKS * (int64_t)sizeof(float));
-}
-
-// Where shared memory does not hold all of x, two blocks share the k of their rows instead of taking x in
-// chunks, so that each has one chunk, twice as many rows, and no warp waits between chunks. False: it does
-// not fit, and nothing has changed.
-static bool share_k(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
-                    tn_cuda_grid *grid)
-{
-    tn_cuda_matvec_args t = *a;
-    tn_cuda_grid g = *grid;
-    int32_t shares = (int32_t)tn_div_up(t.n_virtual, TN_MATVEC_MMA_ROWS),
-            tiles = t.n_tiles / TN_MATVEC_K_BLOCKS;
-    int32_t groups = TN_MIN(TN_MIN(max_blocks / TN_MATVEC_K_BLOCKS, shares), TN_MATVEC_K_GROUPS);
-    t.shares_k = true;
-    if (!a->partial || a->n_parts != 1 || groups < 1 || t.n_tiles % TN_MATVEC_K_BLOCKS != 0 ||
-        !place_rows(cuda, &t, type, tn_div_up(shares, groups), TN_MATVEC_WARPS, tiles, &g))
-        return false;
-    t.block_rows = shares / groups * TN_MATVEC_MMA_ROWS, t.more_rows = shares % groups;
-    g.x = (uint32_t)(groups * TN_MATVEC_K_BLOCKS);
-    *a = t, *grid = g;
-    return true;
-}
-
 bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
                               tn_cuda_grid *grid)
 {
@@ -402,19 +363,14 @@ bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_m
     int32_t blocks = (int32_t)TN_MAX(TN_MIN(max_blocks, shares), 1);
     while (rows_sums(&t, tn_div_up(shares, blocks), 1) > TN_MATVEC_ROWS_SUMS) blocks += max_blocks;
     int64_t rows = tn_div_up(shares, blocks);
-    tn_cuda_matvec_args parts = t;
-    bool fits_x = place_x(cuda, &t, type, rows, chunk, grid);
-    t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
-    grid->x = (uint32_t)blocks;
-    if ((!fits_x || t.slice_tiles < t.n_tiles) && share_k(cuda, max_blocks, &parts, type, grid))
-        t = parts;
-    else if (!fits_x)
-        return false;
+    if (!place_x(cuda, &t, type, rows, chunk, grid)) return false;
     t.row_multiple = TN_MATVEC_MMA_ROWS;
+    t.block_rows = shares / blocks * TN_MATVEC_MMA_ROWS, t.more_rows = shares % blocks;
     t.n_early = TN_MATVEC_EARLY;
     // The next kernel may start when the sums are complete (H200, 8B Q4_K_M, 8 rows, 2026-11-23: 2934 tokens
     // per second, 2905 if it may start when the block begins).
     t.late = true;
+    grid->x = (uint32_t)blocks;
     *a = t;
     return true;
 }

@@ -21,9 +21,7 @@
 //
 // matvec_rows_x.cuh has the layout of x in shared memory, matvec_rows_codes.cuh how weights are unpacked, and
 // matvec_rows_ring.cuh how they come. Groups of warps have the rows of tiles of a block in turns, the slices
-// of a group the tiles of such a row. Sums of slices meet in shared memory. Where that does not hold x, two
-// blocks share the k of their rows (SHARES): each leaves its sums in memory, and the one that arrives last
-// adds those of both, in order, so results do not depend on timing.
+// of a group the tiles of such a row. Sums of slices meet in shared memory.
 //
 // Bytes: weights + 1.4 k (4 k for f32 rows) for each column and block + 4 n for each column. Operations: 2
 // n k for each column. Instructions of a warp for a tile of Q4_K: 420, of which 160 are for scales,
@@ -292,7 +290,7 @@ template <int GROUPS> static __device__ __forceinline__ int2 mr_place(int lane)
 
 // A chunk of tiles of all parts, with x in shared memory. Sums lie as [row of the block][slice][column].
 // Returns the tiles of the warp.
-template <int TYPE, int GROUPS, bool SHARES>
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                    const mr_lane &x, float *sums, int chunk,
                                                    mr_loader &loader, int &at)
@@ -324,8 +322,7 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
             for (int t = w.slice; t < n; t += 1 << w.slice_shift, count++) {
                 mt_wait_oldest();
                 __syncwarp(); // all lanes have read the slot before, and see this one
-                mr_loader_copy_next<TYPE, SHARES>(a, w, loader,
-                                                  w.ring + (at == 0 ? a.ring_size : at) - tile::size);
+                mr_loader_copy_next<TYPE>(a, w, loader, w.ring + (at == 0 ? a.ring_size : at) - tile::size);
 #pragma unroll
                 for (int i = 0; i < tile::planes; i++)
                     o.origin.address[i] = tile_address[i] + (uint32_t)begin * o.origin.row_size[i] +
@@ -340,7 +337,7 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
             for (int i = 0; i < 4 / GROUPS; i++) {
                 float *own = to + (i / 2 * 8 - before) * a.sums_stride + i % 2;
                 if (place.x + i / 2 * 8 >= before)
-                    *own = (!SHARES && chunk > 0 ? *own : 0.0f) + mr_kind<TYPE>::inverse * total[i];
+                    *own = (chunk > 0 ? *own : 0.0f) + mr_kind<TYPE>::inverse * total[i];
             }
             row += MR_ROWS << w.group_shift;
         }
@@ -349,29 +346,27 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
     return count;
 }
 
-// All chunks from `chunk` on, or this one alone; the thread's copies of it have arrived. Chunks of stored
-// rows are copied while the one before is multiplied.
-template <int TYPE, int GROUPS, bool SHARES>
+// All chunks; the thread's copies of the first have arrived. Chunks of stored rows are copied while the one
+// before is multiplied.
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ void mr_run_chunks(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                      char *shared, const char *zeros,
-                                                     float (*squares)[TN_WARP], mr_loader &loader, int chunk)
+                                                     float (*squares)[TN_WARP], mr_loader &loader)
 {
     int at = 0; // offset of the slot in the ring
     bool stored = a.quantised_x.rows != nullptr;
 #pragma unroll 1
-    for (;; chunk++) {
-        bool more = !SHARES && (chunk + 1) * a.slice_tiles < a.n_tiles;
+    for (int chunk = 0;; chunk++) {
+        bool more = (chunk + 1) * a.slice_tiles < a.n_tiles;
         if (!stored) {
             __syncthreads(); // the sums of squares are zeros, and all warps are done with the chunk before
-            mr_quantise_x<TYPE, SHARES>(a, shared, chunk, squares);
+            mr_quantise_x<TYPE>(a, shared, chunk, squares);
         }
         __syncthreads();
         // part of the group of the next tile of weights
-        if (stored && more) mr_copy_x<TYPE, SHARES>(a, shared, chunk + 1);
-        mr_layout layout = mr_layout_of<TYPE, SHARES>(a, shared, chunk);
-        mr_lane x = mr_lane_of<TYPE, GROUPS>(a, layout, shared, zeros, w.lane);
-        float *sums = (float *)(shared + a.sums_at);
-        int count = mr_run_parts<TYPE, GROUPS, SHARES>(a, w, x, sums, chunk, loader, at);
+        if (stored && more) mr_copy_x<TYPE>(a, shared, chunk + 1);
+        mr_lane x = mr_lane_of<TYPE, GROUPS>(a, mr_layout_of<TYPE>(a, shared, chunk), shared, zeros, w.lane);
+        int count = mr_run_parts<TYPE, GROUPS>(a, w, x, (float *)(shared + a.sums_at), chunk, loader, at);
         if (!more) return;
         if (count < 2)
             tn_copy_commit(), tn_copy_wait<0>();
@@ -410,50 +405,8 @@ static __device__ __forceinline__ void mr_finish_norm(const tn_cuda_matvec_args 
     rms[threadIdx.x] = a.norm ? 1.0f / sqrtf(s / (float)a.k + a.eps) : 1.0f;
 }
 
-// Blocks of each group that have left their sums.
-static __device__ uint32_t mr_arrived[TN_MATVEC_K_GROUPS];
-
-// Where block `k_block` of a group leaves its sum of a result; no gated pairs.
-static __device__ __forceinline__ float *mr_partial(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                                    const mv_result &r, int k_block)
-{
-    return a.partial + (int64_t)(k_block * a.n_columns + r.c) * a.n_virtual + w.first + r.v;
-}
-
-// Leaves the sums of the block's rows to the block of the group that arrives last, in which true is returned
-// to all threads. The counter wraps to 0 by itself.
-static __device__ __forceinline__ bool mr_share_sums(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                                     const float *sums, int group, int k_block)
-{
-    __shared__ uint32_t before;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < (w.end - w.first) * a.n_columns; i += blockDim.x) {
-        mv_result r = mv_result_of<MR_COLUMNS>(a, w, i);
-        *mr_partial(a, w, r, k_block) = mv_sum_slices(a, sums + r.v * a.sums_stride + r.c, MR_COLUMNS);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) { // its fence orders what the barrier has shown it
-        __threadfence();
-        before = atomicInc(&mr_arrived[group], TN_MATVEC_K_BLOCKS - 1u);
-        __threadfence();
-    }
-    __syncthreads();
-    return before == TN_MATVEC_K_BLOCKS - 1u;
-}
-
-// The sum of the slices of a result, or of the blocks that share its k, in their order.
-template <bool SHARES>
-static __device__ __forceinline__ float mr_sum(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                               const float *at, const mv_result &r)
-{
-    if constexpr (!SHARES) return mv_sum_slices(a, at, MR_COLUMNS);
-    static_assert(TN_MATVEC_K_BLOCKS == 2, "a load for each block");
-    return __ldcg(mr_partial(a, w, r, 0)) + __ldcg(mr_partial(a, w, r, 1));
-}
-
 // Writes the results of the block's rows from the sums of the slices. `prefetched` belongs to the thread's
 // first result.
-template <bool SHARES>
 static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                  const float *sums, const float *rms,
                                                  mv_prefetched prefetched)
@@ -468,7 +421,7 @@ static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, c
         float v[2] = {0.0f, 0.0f};
 #pragma unroll 1
         for (int part = 0; part <= a.is_glu; part++, at += n * a.sums_stride)
-            v[0] = v[1], v[1] = mr_sum<SHARES>(a, w, at, r) * rms[r.c];
+            v[0] = v[1], v[1] = mv_sum_slices(a, at, MR_COLUMNS) * rms[r.c];
         const tn_cuda_matvec_part &p = a.part[r.part];
         float sum = (a.is_glu ? v[0] : v[1]) + prefetched.bias;
         if (plain_glu)
@@ -486,8 +439,8 @@ static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, c
 
 // --- the block --------------------------------------------------------------------------------------------
 
-// One block: number `block` of those that share the rows of `a`, or also their k.
-template <int TYPE, int GROUPS, bool SHARES = false>
+// One block: number `block` of those that share the rows of `a`.
+template <int TYPE, int GROUPS>
 static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int block)
 {
     extern __shared__ __align__(128) char shared[];
@@ -496,15 +449,12 @@ static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int 
     // What lanes without a group read in place of half a tile and more of x.
     __shared__ uint4 zeros[GROUPS > 1 ? 2 * MR_HALF / 16 : 1];
     if (GROUPS > 1 && threadIdx.x < 2 * MR_HALF / 16) zeros[threadIdx.x] = make_uint4(0, 0, 0, 0);
-    int group = SHARES ? block / TN_MATVEC_K_BLOCKS : block,
-        k_block = SHARES ? block % TN_MATVEC_K_BLOCKS : 0;
-    mv_warp w = mv_warp_of(a, group, shared);
+    mv_warp w = mv_warp_of(a, block, shared);
     w.end = min(w.end, a.n_virtual);
-    if (SHARES) w.first_tile = k_block * a.slice_tiles;
     if (!a.late) tn_pdl_trigger();
     mr_loader loader;
     w.lane = mt_opaque(w.lane), w.slice = mt_opaque(w.slice);
-    mr_loader_start<TYPE, SHARES>(a, w, loader);
+    mr_loader_start<TYPE>(a, w, loader);
     bool stored = a.quantised_x.rows != nullptr;
     // Fills all slots but one. The predecessor's results are waited for behind the first n_early, and the
     // others are filled behind the requests for x, so that weights do not delay it.
@@ -513,11 +463,11 @@ static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int 
         if (i == a.n_early) {
             mv_prefetch_norm(a);
             tn_pdl_wait();
-            if (stored) mr_copy_x<TYPE, SHARES>(a, shared, k_block);
+            if (stored) mr_copy_x<TYPE>(a, shared, 0);
             mt_commit_tile(a);
         }
         if (i == a.n_slots - 1) break;
-        mr_loader_copy_next<TYPE, SHARES>(a, w, loader, w.ring + i * mr_tile<TYPE>::size);
+        mr_loader_copy_next<TYPE>(a, w, loader, w.ring + i * mr_tile<TYPE>::size);
     }
     if (stored)
         mr_add_squares(a, w, squares);
@@ -527,17 +477,12 @@ static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int 
     if ((int)threadIdx.x < (w.end - w.first) * a.n_columns)
         prefetched = mv_prefetch_result(a, mv_result_of<MR_COLUMNS>(a, w, threadIdx.x), 0);
     tn_copy_wait<1>();
-    mr_run_chunks<TYPE, GROUPS, SHARES>(a, w, shared, (const char *)zeros, squares, loader, k_block);
+    mr_run_chunks<TYPE, GROUPS>(a, w, shared, (const char *)zeros, squares, loader);
     if (a.late) tn_pdl_trigger();
     __syncthreads();
     mr_finish_norm(a, squares, rms);
-    const float *sums = (const float *)(shared + a.sums_at);
-    if constexpr (SHARES) {
-        if (!mr_share_sums(a, w, sums, group, k_block)) return;
-    } else {
-        __syncthreads();
-    }
-    mr_finish<SHARES>(a, w, sums, rms, prefetched);
+    __syncthreads();
+    mr_finish(a, w, (const float *)(shared + a.sums_at), rms, prefetched);
 }
 
 // Kernels for up to 8 / GROUPS columns.
@@ -548,13 +493,6 @@ static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int 
         mr_run<TYPE, GROUPS>(a, blockIdx.x);                                                                 \
     }
 #define TN_MATVEC_ROWS(TYPE)   TN_MATVEC_ROWS_OF(tn_matvec_rows_##TYPE, TN_TYPE_##TYPE, 1)
-// Where shared memory does not hold the rows of x: blocks share k.
-#define TN_MATVEC_K_ROWS(TYPE)                                                                               \
-    TN_ENTRY __launch_bounds__(TN_MATVEC_WARPS *TN_WARP, 1)                                                  \
-        tn_matvec_k_rows_##TYPE(const __grid_constant__ tn_cuda_matvec_args a)                               \
-    {                                                                                                        \
-        mr_run<TN_TYPE_##TYPE, 1, true>(a, blockIdx.x);                                                      \
-    }
 #define TN_MATVEC_2_ROWS(TYPE) TN_MATVEC_ROWS_OF(tn_matvec_2_rows_##TYPE, TN_TYPE_##TYPE, 4)
 #define TN_MATVEC_4_ROWS(TYPE) TN_MATVEC_ROWS_OF(tn_matvec_4_rows_##TYPE, TN_TYPE_##TYPE, 2)
 // Weights of two types: the first blocks compute those of the first type.

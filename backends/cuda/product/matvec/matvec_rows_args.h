@@ -8,8 +8,8 @@
 
 #include "backends/cuda/product/matvec/matvec_args.h"
 
-// Bytes of sums of a block, at most; blocks that share the k of their rows; groups of such blocks, at most.
-enum { TN_MATVEC_ROWS_SUMS = 60 * 1024, TN_MATVEC_K_BLOCKS = 2, TN_MATVEC_K_GROUPS = 1024 };
+// Bytes of sums of a block, at most.
+enum { TN_MATVEC_ROWS_SUMS = 60 * 1024 };
 
 // Types with minimums whose products with x need the sums of x.
 #define TN_MATVEC_ROWS_HAS_SUMS(t)                                                                           \

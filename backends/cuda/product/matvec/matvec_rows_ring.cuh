@@ -121,9 +121,8 @@ static __device__ __forceinline__ mr_turns mr_turns_of(const mv_warp &w, mv_rang
 }
 
 // Moves the loader to the warp's first tile of the next part that it has rows of, or of the first such part
-// in the next tiles of x; without any no tiles are left. SHARES: blocks share k, and have one chunk of x
-// each.
-template <int TYPE, bool SHARES>
+// in the next tiles of x; without any no tiles are left.
+template <int TYPE>
 static __device__ __forceinline__ void mr_loader_enter_part(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                             mr_loader &f)
 {
@@ -132,7 +131,7 @@ static __device__ __forceinline__ void mr_loader_enter_part(const tn_cuda_matvec
     mr_turns turns;
     do {
         if (f.part + 1 >= a.n_parts) {
-            if (SHARES || f.end + w.slice >= a.n_tiles) return;
+            if (f.end + w.slice >= a.n_tiles) return;
             f.part = -1, f.before = 0, f.first = f.end, f.end = min(f.end + a.slice_tiles, a.n_tiles);
         }
         r = mv_part_rows(a, w, ++f.part);
@@ -152,7 +151,7 @@ static __device__ __forceinline__ void mr_loader_enter_part(const tn_cuda_matvec
 }
 
 // Starts the copies of the next tile into a slot, if there is one left.
-template <int TYPE, bool SHARES>
+template <int TYPE>
 static __device__ __forceinline__ void mr_loader_copy_next(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                            mr_loader &f, char *slot)
 {
@@ -166,20 +165,19 @@ static __device__ __forceinline__ void mr_loader_copy_next(const tn_cuda_matvec_
 #pragma unroll
             for (int i = 0; i < tile::planes; i++)
                 f.from[i] += (int64_t)f.row_size[i] * (min(next, f.last_row) - before);
-            if (--f.rows == 0) mr_loader_enter_part<TYPE, SHARES>(a, w, f);
+            if (--f.rows == 0) mr_loader_enter_part<TYPE>(a, w, f);
         }
     }
     mt_commit_tile(a);
 }
 
-template <int TYPE, bool SHARES>
+template <int TYPE>
 static __device__ __forceinline__ void mr_loader_start(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                        mr_loader &f)
 {
     typedef mr_tile<TYPE> tile;
     f.policy = mr_weight_policy();
-    f.part = -1, f.rows = 0, f.before = 0, f.first = SHARES ? w.first_tile : 0;
-    f.end = min(f.first + a.slice_tiles, a.n_tiles);
+    f.part = -1, f.rows = 0, f.before = 0, f.first = 0, f.end = min(a.slice_tiles, a.n_tiles);
 #pragma unroll
     for (int i = 0; i < tile::planes; i++) {
         const int slots = tile::slots(i), row = w.lane / slots;
@@ -188,7 +186,7 @@ static __device__ __forceinline__ void mr_loader_start(const tn_cuda_matvec_args
                       ? f.to[i - 1] + (tile::offset(i) - tile::offset(i - 1))
                       : mt_opaque(tile::offset(i) + (row * slots + (w.lane % slots ^ flip)) * 16);
     }
-    mr_loader_enter_part<TYPE, SHARES>(a, w, f);
+    mr_loader_enter_part<TYPE>(a, w, f);
 }
 
 #endif
