@@ -33,11 +33,11 @@ enum {
 };
 
 // Rows of x of a tile for experts with up to `average` rows each: some have more, and a second tile costs
-// more than empty rows of the first. Measured with 8, 32, 64 and 128 rows (H200, 2026-11-23).
+// more than empty rows of the first. Measured with 8, 32, 64 and 128 rows (H200, 2026-11-27).
 static const struct {
     int64_t average;
     int32_t rows;
-} tiles[] = {{10, 16}, {24, 32}, {48, 48}, {INT32_MAX, 64}};
+} tiles[] = {{10, 16}, {24, 32}, {48, 64}, {INT32_MAX, 96}};
 
 // The types that there are kernels for, whether they multiply weights without rounding them, the most rows of
 // a tile, and the file that has them.
@@ -46,8 +46,8 @@ static const struct expert_type {
     bool exact;
     int32_t most_rows, module;
 } types[] = {
-    {TN_TYPE_Q4_K, true, 48, TN_CUDA_MODULE_experts_k}, // with 64 registers do not suffice
-    {TN_TYPE_Q6_K, false, 64, TN_CUDA_MODULE_experts_k},
+    {TN_TYPE_Q4_K, true, 64, TN_CUDA_MODULE_experts_k}, // with 96 registers do not suffice
+    {TN_TYPE_Q6_K, false, 96, TN_CUDA_MODULE_experts_k},
 };
 
 static const struct expert_type *find_type(tn_dtype type)

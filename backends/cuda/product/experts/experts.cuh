@@ -4,7 +4,7 @@
 // Products of experts with weights of block types (compute capability 9.0).
 //
 // Operands: w [experts, n, k] in planes (backends/planes.def), k a multiple of 256; rows of x and tables of
-// the sorted ids as experts_prepare.cu writes them; y [ids, n] f32. A tile is N (16 to 64) rows of x of
+// the sorted ids as experts_prepare.cu writes them; y [ids, n] f32. A tile is N (16 to 96) rows of x of
 // one expert times 256 rows of its weights, with a gated pair 128 of gate and the same 128 of up. The weights
 // are the long side of wgmma, expanded into registers; rows of x are gathered into shared memory.
 //
@@ -46,13 +46,13 @@ static constexpr __host__ __device__ bool experts_exact(int type)
 // Steps of 16 of k that are expanded and multiplied at a time: as many as there are registers for.
 static constexpr __host__ __device__ int experts_group(int n)
 {
-    return n <= 32 ? 4 : 1;
+    return n <= 32 ? 4 : n <= 64 ? 2 : 1;
 }
 
 #ifdef TN_HOPPER
 template <int TYPE, int N> struct experts_shape {
     static constexpr int type = TYPE, n = N;
-    static constexpr bool exact = experts_exact(TYPE);
+    static constexpr bool exact = experts_exact(TYPE), in_place = exact && N > 32; // experts_unit
     typedef gemm_slot<TYPE, EXPERTS_ROWS> slot;
     static constexpr int group = experts_group(N);
     static constexpr int panel = N * 128; // bytes of 64 of k of x
@@ -259,6 +259,12 @@ struct experts_q4_k {
         }
         d = tn_half_bits(h.x & 0xffffu), dmin = tn_half_bits(h.x >> 16);
     }
+    // Where d or dmin is 0 and so no unit (experts_unit): weights or minimums of 0.
+    __device__ __forceinline__ void clear()
+    {
+        if (d == 0.0f) even[0] = even[1] = odd[0] = odd[1] = 0;
+        if (dmin == 0.0f) m[0] = m[1] = 0;
+    }
     __device__ __forceinline__ uint32_t factor(int b) const
     {
         uint32_t v = b % 2 ? odd[b / 4] : even[b / 4];
@@ -274,13 +280,44 @@ struct experts_q4_k {
     }
 };
 
+// What the sums of two rows of weights are to be multiplied by. With many rows of x there are no registers
+// for the sums of a stage beside those of all stages. So there is one set of sums, and the unit that it is
+// counted in becomes that of what is added next: dmin for minimums, then d. A unit of 0 is left out.
+struct experts_unit {
+    float of[2];
+
+    template <int N> __device__ __forceinline__ void change(const float (&to)[2], experts_sums<N> &total)
+    {
+        float by[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            by[h] = to[h] == 0.0f ? 1.0f : __fdividef(of[h], to[h]);
+            of[h] = to[h] == 0.0f ? of[h] : to[h];
+        }
+#pragma unroll
+        for (int j = 0; j < N / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) total[j][i] *= by[i / 2];
+    }
+};
+
+template <int N>
+static __device__ __forceinline__ void experts_add(experts_sums<N> &total, const experts_sums<N> &part,
+                                                   const float (&by)[2])
+{
+#pragma unroll
+    for (int j = 0; j < N / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) total[j][i] += by[i / 2] * part[j][i];
+}
+
 // Multiplies a stage of 256 of k and adds it to the sums.
 template <typename S>
 static __device__ __forceinline__ void experts_multiply_exact(const char *stage, int row, int q,
-                                                              experts_sums<S::n> &total)
+                                                              experts_unit &unit, experts_sums<S::n> &total)
 {
     gemm_lane<S::type, EXPERTS_ROWS> l = {stage, row, q};
-    experts_sums<S::n> part;
+    experts_sums<S::n> apart, &part = S::in_place ? total : apart;
     experts_q4_k w[2];
     constexpr int group = S::group;
     uint32_t f[2][group][4], m[4], v[2][2], by[2];
@@ -301,38 +338,38 @@ static __device__ __forceinline__ void experts_multiply_exact(const char *stage,
         }
     };
 #pragma unroll
-    for (int h = 0; h < 2; h++) w[h].load(l, h * EXPERTS_HALF);
+    for (int h = 0; h < 2; h++) {
+        w[h].load(l, h * EXPERTS_HALF);
+        if (S::in_place) w[h].clear();
+    }
         // Minimums times sums of x: of 16 of k, 2 g and 2 g + 1 are the pair of group g.
 #pragma unroll
     for (int i = 0; i < 4; i++)
         m[i] = gemm_add2(__byte_perm(w[i % 2].m[i / 2], 0x64u, 0x4040u + 0x0101u * (uint32_t)q), 0xe400e400u);
-    tn_wgmma_fence();
-    experts_wgmma(part, m, experts_tile32(stage + S::sums), 0);
-    tn_wgmma_commit();
-    expand(0);
     float dmin[2] = {-32.0f * w[0].dmin, -32.0f * w[1].dmin}; // sums are counted in 32
     float d[2] = {16777216.0f * w[0].d, 16777216.0f * w[1].d};
+    if (S::in_place) unit.template change<S::n>(dmin, total);
+    tn_wgmma_fence();
+    experts_wgmma(part, m, experts_tile32(stage + S::sums), S::in_place);
+    tn_wgmma_commit();
+    expand(0);
     experts_wait<S::n>(part);
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) total[j][i] += dmin[i / 2] * part[j][i];
+    if (S::in_place) unit.template change<S::n>(d, total);
+    if (!S::in_place) experts_add<S::n>(total, part, dmin);
 #pragma unroll
     for (int g = 0; g < 16 / group; g++) {
         tn_wgmma_fence();
 #pragma unroll
         for (int u = group * g; u < group * g + group; u++)
-            experts_wgmma(part, f[g % 2][u % group], x + u / 4 * (S::panel / 16) + u % 4 * 2, u > 0);
+            experts_wgmma(part, f[g % 2][u % group], x + u / 4 * (S::panel / 16) + u % 4 * 2,
+                          S::in_place || u > 0);
         tn_wgmma_commit();
         if (g == 16 / group - 1) break;
         tn_wgmma_wait<1>();
         expand(g + 1);
     }
     experts_wait<S::n>(part);
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) total[j][i] += d[i / 2] * part[j][i];
+    if (!S::in_place) experts_add<S::n>(total, part, d);
 }
 
 // The same with weights that are rounded to f16.
@@ -434,18 +471,23 @@ static __device__ __forceinline__ void experts_multiply(const tn_cuda_experts_ar
 #pragma unroll 1
     for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
         experts_sums<S::n> total = {};
+        experts_unit unit = {{1.0f, 1.0f}};
 #pragma unroll 1
         for (int k = 0; k < a.k / TN_GEMM_BLOCK_K; k++) {
             const char *stage = ring.stages + at.i * S::stage;
             tn_mbar_wait(&ring.full[at.i], at.parity);
             tn_fence_async(); // rows of x were not written by tensor copies
             if constexpr (S::exact)
-                experts_multiply_exact<S>(stage, row, q, total);
+                experts_multiply_exact<S>(stage, row, q, unit, total);
             else
                 experts_multiply_any<S>(stage, row, q, total);
             __syncwarp();
             if (lane == 0) tn_mbar_arrive(&ring.empty[at.i]);
             at.next(a.stages);
+        }
+        if constexpr (S::in_place) {
+            const float one[2] = {1.0f, 1.0f};
+            unit.template change<S::n>(one, total);
         }
         tn_mbar_wait(&ring.rows_full[table.i], table.parity);
         experts_write<S>(a, experts_tile(a, t), row, q, tables[table.i], total);
