@@ -36,6 +36,7 @@ static const struct {
     {"experts in their sum", TN_JOIN_FOLD, TN_OP_matmul_id, TN_OP_moe_combine},
     {"route in experts", TN_JOIN_DEFER, TN_OP_moe_route, TN_OP_matmul_id_glu},
     {"packed 16-bit rows", TN_JOIN_PACK, TN_OP_matmul_glu, ANY_PRODUCT},
+    {"packed 16-bit rows", TN_JOIN_PACK, TN_OP_matmul_id_glu, TN_OP_matmul_id},
     {"packed 16-bit queries", TN_JOIN_PACK, TN_OP_rope_cache, TN_OP_attention},
     {"packed 16-bit rows", TN_JOIN_PACK, TN_OP_attention, ANY_PRODUCT},
 };
@@ -96,10 +97,12 @@ static tn_step_pair pair_of(const joiner *j, int32_t m, int32_t r, tn_step steps
     tn_step_pair pair = {.maker = &steps[0], .reader = &steps[1], .adjacent = j->previous[r] == m};
     for (int32_t k = 0; k < TN_MAX_SRC; k++) {
         const tn_tensor *x = k < reader->n_src ? reader->src[k] : NULL;
-        pair.from[k] = -1;
+        pair.from[k] = pair.shared[k] = -1;
         for (int32_t d = 0; d < maker->n_dst && x; d++)
             if (maker->dst[d]->root == x->root && maker->dst[d]->view.offset == x->view.offset)
                 pair.from[k] = d;
+        for (int32_t d = 0; d < maker->n_src && x; d++)
+            if (maker->src[d] == x) pair.shared[k] = d;
     }
     return pair;
 }

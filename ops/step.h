@@ -80,6 +80,8 @@ typedef struct tn_step_pair {
     // Of each source of the reader: the result of the maker that begins at the same byte of the same storage,
     // or -1.
     int32_t from[TN_MAX_SRC];
+    // The source of the maker that is the same value, or -1.
+    int32_t shared[TN_MAX_SRC];
 } tn_step_pair;
 
 // Between host memory that the device can reach (core/backend.h, host_create) and memory of the device.

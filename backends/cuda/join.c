@@ -4,6 +4,7 @@
 
 #include "backends/cuda/attention/attention.h"
 #include "backends/cuda/product/dense/dense.h"
+#include "backends/cuda/product/experts/experts.h"
 #include "backends/cuda/product/gemm/gemm.h"
 #include "backends/cuda/product/matvec/matvec.h"
 #include "backends/cuda/product/skinny/skinny.h"
@@ -53,7 +54,7 @@ typedef struct couple {
     const tn_cuda *cuda;
     const tn_step *maker, *reader;
     const tn_cuda_kernel *makes, *reads;
-    const int32_t *from; // tn_step_pair.from
+    const int32_t *from, *shared; // those of tn_step_pair
 } couple;
 
 static bool can_stage(const couple *c)
@@ -132,6 +133,21 @@ static bool round_alike(const couple *c)
            (tn_cuda_gemm_blocks_packs(c->cuda, c->maker) && tn_cuda_gemm_blocks_packs(c->cuda, c->reader));
 }
 
+// A gated pair of experts in the product with the same ids.
+static bool can_pack_experts(const couple *c)
+{
+    const tn_view *x = &c->reader->src[0], *y = &c->maker->dst[0];
+    if (c->reader->op != TN_OP_matmul_id || c->makes->launch != tn_cuda_experts_launch ||
+        c->reads->launch != tn_cuda_experts_launch)
+        return false;
+    int32_t ids = tn_product_sources_get(c->reader->op, c->reader->params).ids;
+    bool same_ids = c->shared[ids] >= 0 &&
+                    tn_product_get(c->reader).n_experts == tn_product_get(c->maker).n_experts &&
+                    c->shared[ids] == tn_product_sources_get(c->maker->op, c->maker->params).ids;
+    return same_ids && c->from[0] == 0 && tn_view_n_elems(x) == tn_view_n_elems(y) && x->ne[3] == y->ne[3] &&
+           tn_view_contiguous(x) && tn_view_contiguous(y) && tn_cuda_experts_leaves_next(c->cuda, c->maker);
+}
+
 // A gated pair in the product that reads it.
 static bool can_pack(const couple *c)
 {
@@ -140,6 +156,7 @@ static bool can_pack(const couple *c)
         return false;
     if (c->maker->op == TN_OP_rope_cache) return c->reader->op == TN_OP_attention && can_pack_queries(c);
     if (c->maker->op == TN_OP_attention) return is_product(c->reader) && can_pack_heads(c);
+    if (c->maker->op == TN_OP_matmul_id_glu) return can_pack_experts(c);
     if (c->maker->op != TN_OP_matmul_glu || !round_alike(c)) return false;
     bool same = c->from[0] == 0 && x->ne[3] == y->ne[3] && tn_view_n_rows(x) == tn_view_n_rows(y) &&
                 tn_view_contiguous(x) && tn_view_contiguous(y);
@@ -156,7 +173,8 @@ uint32_t tn_cuda_joins(const tn_device *device, const tn_step_pair *pair)
                 .reader = &reader,
                 .makes = tn_cuda_kernel_find(cuda, pair->maker),
                 .reads = tn_cuda_kernel_find(cuda, pair->reader),
-                .from = pair->from};
+                .from = pair->from,
+                .shared = pair->shared};
     if (!c.makes || !c.reads) return 0;
     return (can_stage(&c) ? TN_JOIN_STAGE : 0u) |
            (can_fold_rope(&c) || can_fold_experts(&c) ? TN_JOIN_FOLD : 0u) |
@@ -196,7 +214,9 @@ bool tn_cuda_join_holds(const tn_cuda *cuda, const tn_step *step)
         holds = holds && tn_cuda_dense_aligned(&p);
     } else if (is_product(step) && (j->next & TN_JOIN_PACK)) {
         bool f16 = tn_cuda_gemm_mode(cuda, &p, step->precision) == TN_GEMM_F16;
-        holds = holds && (!f16 || tn_cuda_gemm_blocks_packs(cuda, step));
+        bool leaves = p.ids ? tn_cuda_experts_leaves_next(cuda, step)
+                            : !f16 || tn_cuda_gemm_blocks_packs(cuda, step);
+        holds = holds && leaves;
     }
     return holds;
 }

@@ -516,6 +516,16 @@ static void cases_matrix_units(check_run *run, int32_t op)
     check_emit(run, &c);
 }
 
+// More rows of x for each expert than tiles of 64 and 96 rows have.
+static void cases_full_experts(check_run *run, int32_t op)
+{
+    static const experts_shape sizes[] = {{101, 24, 2, 2, 2}, {260, 264, 3, 3, 2}};
+    static const tn_dtype types[] = {TN_TYPE_Q4_K, TN_TYPE_Q6_K};
+    for (size_t t = 0; t < TN_COUNT(types); t++)
+        for (size_t i = 0; i < (run->options.quick ? 1 : TN_COUNT(sizes)); i++)
+            case_of_experts(run, op, types[t], &sizes[i], (int32_t)i);
+}
+
 void check_cases_product(check_run *run, int32_t op)
 {
     bool quick = run->options.quick;
@@ -552,6 +562,7 @@ void check_cases_product(check_run *run, int32_t op)
         cases_experts(run, op);
         cases_pairs(run, op);
         cases_matrix_units(run, op);
+        cases_full_experts(run, op);
         return;
     }
     cases_many(run, op);

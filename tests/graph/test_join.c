@@ -215,6 +215,8 @@ static const struct {
     {"packed 16-bit rows", gated, RESIDUAL, 0, "its result is read in two ways"},
     {"packed 16-bit rows", gated, STEP_BETWEEN, 0, "another step comes between"},
     {"packed 16-bit rows", gated, PLAIN, TN_JOIN_PACK, "the device has no kernels for it"},
+    {"packed 16-bit rows", experts, PLAIN, 0, NULL},
+    {"packed 16-bit rows", experts, PLAIN, TN_JOIN_PACK, "the device has no kernels for it"},
     {"packed 16-bit queries", rope, PLAIN, 0, "the reader does that step already"},
     {"packed 16-bit queries", rope, PLAIN, TN_JOIN_FOLD, NULL},
     {"packed 16-bit queries", rope, Q_IS_READ, TN_JOIN_FOLD, "another step reads its result too"},
@@ -316,7 +318,7 @@ static void test_lives(void)
     tn_device device = joining_device();
     g = new_graph(ctx);
     experts(PLAIN);
-    refused_kinds = 0;
+    refused_kinds = TN_JOIN_PACK;
     tn_plan *plan = plan_for(&device);
     tn_graph_destroy(&g);
     const tn_plan_step *down = find_step(plan, TN_OP_matmul_id), *sum = find_step(plan, TN_OP_moe_sum);

@@ -35,6 +35,14 @@ static __device__ __forceinline__ float tn_power_of_two_for(float largest, int e
     return __uint_as_float((uint32_t)(127 + exponent - e) << 23);
 }
 
+// The power of two that brings values of at most `bound` to at most 2^14.
+static __device__ __forceinline__ float tn_power_for_bound(double bound)
+{
+    if (!(bound > 0.0 && bound < 1e300)) return 1.0f;
+    int e = min(max(13 - ilogb(bound), -126), 126);
+    return __uint_as_float((uint32_t)(127 + e) << 23);
+}
+
 // Exclusive prefix sum over the threads of a block; `shared` has an element for each warp.
 static __device__ __forceinline__ int tn_sum_before(int v, int *shared)
 {

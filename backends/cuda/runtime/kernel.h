@@ -29,7 +29,7 @@ typedef struct tn_cuda_launch {
     bool defers_route;    // this step is such a moe_route: it leaves logits in the scratch and routes nothing
     // The result, or x, is rows as the product that reads them multiplies them, one after another: bf16, e4m3
     // followed by its scales, or f16 in the order of product/gemm/gemm_blocks.cuh, those of a gated pair
-    // followed by their scales.
+    // followed by their scales, of experts also by their sorted ids (product/experts/experts_write.cuh).
     bool writes_packed16, reads_packed16;
     bool packs_f16; // with writes_packed16: the reader rounds to f16
     // No step of the plan writes the step's integers (lengths, block tables, positions), nor with `rope` the

@@ -4,9 +4,10 @@
 // Products of experts with weights of block types (compute capability 9.0).
 //
 // Operands: w [experts, n, k] in planes (backends/planes.def), k a multiple of 256; rows of x and tables of
-// the sorted ids as experts_prepare.cu writes them; y [ids, n] f32. A tile is N (16 to 64) rows of x of
-// one expert times 256 rows of its weights, with a gated pair 128 of gate and the same 128 of up. The weights
-// are the long side of wgmma, expanded into registers; rows of x are gathered into shared memory.
+// the sorted ids as experts_prepare.cu writes them; y [ids, n] f32, or f16 (experts_write.cuh). A tile is N
+// (16 to 96) rows of x of one expert times 256 rows of its weights, with a gated pair 128 of gate and the
+// same 128 of up. The weights are the long side of wgmma, expanded into registers; rows of x are gathered
+// into shared memory.
 //
 // A block has a multiprocessor to itself and takes tile after tile, 256 of k at a time, through a ring in
 // shared memory. Of its first warpgroup one thread fetches weights by tensor copies, a warp the planes that
@@ -23,15 +24,11 @@
 #ifndef TN_CUDA_EXPERTS_CUH
 #define TN_CUDA_EXPERTS_CUH
 
-#include "backends/cuda/product/epilogue.cuh"
-#include "backends/cuda/product/experts/experts_args.h"
+#include "backends/cuda/product/experts/experts_write.cuh"
 #include "backends/cuda/product/gemm/gemm_expand.cuh"
-#include "backends/cuda/product/experts/experts_products.cuh"
 
 enum {
     EXPERTS_CONSUMERS = 128 * TN_EXPERTS_CONSUMERS, // threads
-    EXPERTS_ROWS = TN_EXPERTS_TILE,
-    EXPERTS_HALF = TN_EXPERTS_TILE / 2,
     EXPERTS_X_THREADS = 64,
     EXPERTS_TABLES = 2,
 };
@@ -46,23 +43,20 @@ static constexpr __host__ __device__ bool experts_exact(int type)
 // Steps of 16 of k that are expanded and multiplied at a time: as many as there are registers for.
 static constexpr __host__ __device__ int experts_group(int n)
 {
-    return n <= 32 ? 4 : 1;
+    return n <= 32 ? 4 : n <= 64 ? 2 : 1;
 }
 
 #ifdef TN_HOPPER
-template <int TYPE, int N> struct experts_shape {
+// `next`: a gated pair becomes x of the next product.
+template <int TYPE, int N, bool NEXT> struct experts_shape {
     static constexpr int type = TYPE, n = N;
-    static constexpr bool exact = experts_exact(TYPE);
+    static constexpr bool next = NEXT;
+    static constexpr bool exact = experts_exact(TYPE), in_place = exact && N > 32; // experts_unit
     typedef gemm_slot<TYPE, EXPERTS_ROWS> slot;
     static constexpr int group = experts_group(N);
     static constexpr int panel = N * 128; // bytes of 64 of k of x
     static constexpr int x = slot::size, sums = x + 4 * panel;
     static constexpr int stage = (sums + (exact ? N * 32 : 0) + 1023) / 1024 * 1024; // for the swizzle
-};
-
-// The rows of y of a tile (negative: none), and the bits of what results of them are multiplied by.
-template <int N> struct experts_rows {
-    int2 y[N];
 };
 
 struct experts_ring {
@@ -75,16 +69,6 @@ struct experts_ring_at {
     __device__ __forceinline__ void next(int n)
     {
         if (++i == (uint32_t)n) i = 0, parity ^= 1;
-    }
-};
-
-// The tiles of a block, every gridDim.x-th one. Those of the same rows of x follow each other.
-struct experts_tile {
-    int rows, first; // tile of rows; first row of the weight, within its expert
-    __device__ __forceinline__ experts_tile(const tn_cuda_experts_args &a, int t)
-    {
-        rows = t / a.tiles_n;
-        first = (t - rows * a.tiles_n) * (a.glu ? EXPERTS_HALF : EXPERTS_ROWS);
     }
 };
 
@@ -155,10 +139,10 @@ static __device__ void experts_fetch_w(const tn_cuda_experts_args &a, const expe
     experts_ring_at at = {0, 1};
     bool tensor = threadIdx.x / TN_WARP == 0;
     if (tensor ? threadIdx.x != 0 : !S::slot::has_small()) return;
-    int step = gridDim.x, group = (int)blockIdx.x < n_tiles ? a.tile_group[blockIdx.x / a.tiles_n] : 0;
+    int step = gridDim.x, group = (int)blockIdx.x < n_tiles ? a.table.tile_group[blockIdx.x / a.tiles_n] : 0;
     for (int t = blockIdx.x; t < n_tiles; t += step) {
         int row = group * a.n + experts_tile(a, t).first;
-        if (t + step < n_tiles) group = a.tile_group[(t + step) / a.tiles_n]; // used a tile later
+        if (t + step < n_tiles) group = a.table.tile_group[(t + step) / a.tiles_n]; // used a tile later
         for (int k = 0; k < a.k / TN_GEMM_BLOCK_K; k++) {
             char *to = ring.stages + at.i * S::stage;
             tn_mbar_wait(&ring.empty[at.i], at.parity);
@@ -198,7 +182,7 @@ static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const expe
     int y[per_thread];
 #pragma unroll
     for (int i = 0; i < per_thread; i++)
-        y[i] = (int)blockIdx.x < n_tiles ? a.rows[blockIdx.x / a.tiles_n * S::n + row + 8 * i] : -1;
+        y[i] = (int)blockIdx.x < n_tiles ? a.table.rows[blockIdx.x / a.tiles_n * S::n + row + 8 * i] : -1;
     for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
         int next = (t + (int)gridDim.x) / a.tiles_n;
         const char *from[per_thread];
@@ -210,8 +194,9 @@ static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const expe
             full[i] = y[i] >= 0;
             from[i] = a.x + x_row * (int64_t)row_bytes + 16 * chunk;
             rows[i].x = y[i];
-            if (chunk == 0) rows[i].y = __float_as_int(a.x_scale[x_row]);
-            if (t + (int)gridDim.x < n_tiles) y[i] = a.rows[next * S::n + row + 8 * i]; // used a tile later
+            if (chunk == 0) rows[i].y = experts_factor<S::next>(a, x_row);
+            if (t + (int)gridDim.x < n_tiles) // used a tile later
+                y[i] = a.table.rows[next * S::n + row + 8 * i];
         }
         for (int k = 0; k < a.k / TN_GEMM_BLOCK_K; k++) {
             char *to = ring.stages + at.i * S::stage + S::x;
@@ -234,6 +219,7 @@ static __device__ void experts_fetch_x(const tn_cuda_experts_args &a, const expe
             table.next(EXPERTS_TABLES);
         }
     }
+    if (!S::next) experts_zero(a, (int)threadIdx.x - 64, EXPERTS_X_THREADS);
     tn_copy_commit();
     tn_copy_wait<0>();
 }
@@ -259,6 +245,12 @@ struct experts_q4_k {
         }
         d = tn_half_bits(h.x & 0xffffu), dmin = tn_half_bits(h.x >> 16);
     }
+    // Where d or dmin is 0 and so no unit (experts_unit): weights or minimums of 0.
+    __device__ __forceinline__ void clear()
+    {
+        if (d == 0.0f) even[0] = even[1] = odd[0] = odd[1] = 0;
+        if (dmin == 0.0f) m[0] = m[1] = 0;
+    }
     __device__ __forceinline__ uint32_t factor(int b) const
     {
         uint32_t v = b % 2 ? odd[b / 4] : even[b / 4];
@@ -274,13 +266,44 @@ struct experts_q4_k {
     }
 };
 
+// What the sums of two rows of weights are to be multiplied by. With many rows of x there are no registers
+// for the sums of a stage beside those of all stages. So there is one set of sums, and the unit that it is
+// counted in becomes that of what is added next: dmin for minimums, then d. A unit of 0 is left out.
+struct experts_unit {
+    float of[2];
+
+    template <int N> __device__ __forceinline__ void change(const float (&to)[2], experts_sums<N> &total)
+    {
+        float by[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            by[h] = to[h] == 0.0f ? 1.0f : __fdividef(of[h], to[h]);
+            of[h] = to[h] == 0.0f ? of[h] : to[h];
+        }
+#pragma unroll
+        for (int j = 0; j < N / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) total[j][i] *= by[i / 2];
+    }
+};
+
+template <int N>
+static __device__ __forceinline__ void experts_add(experts_sums<N> &total, const experts_sums<N> &part,
+                                                   const float (&by)[2])
+{
+#pragma unroll
+    for (int j = 0; j < N / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) total[j][i] += by[i / 2] * part[j][i];
+}
+
 // Multiplies a stage of 256 of k and adds it to the sums.
 template <typename S>
 static __device__ __forceinline__ void experts_multiply_exact(const char *stage, int row, int q,
-                                                              experts_sums<S::n> &total)
+                                                              experts_unit &unit, experts_sums<S::n> &total)
 {
     gemm_lane<S::type, EXPERTS_ROWS> l = {stage, row, q};
-    experts_sums<S::n> part;
+    experts_sums<S::n> apart, &part = S::in_place ? total : apart;
     experts_q4_k w[2];
     constexpr int group = S::group;
     uint32_t f[2][group][4], m[4], v[2][2], by[2];
@@ -301,38 +324,38 @@ static __device__ __forceinline__ void experts_multiply_exact(const char *stage,
         }
     };
 #pragma unroll
-    for (int h = 0; h < 2; h++) w[h].load(l, h * EXPERTS_HALF);
+    for (int h = 0; h < 2; h++) {
+        w[h].load(l, h * EXPERTS_HALF);
+        if (S::in_place) w[h].clear();
+    }
         // Minimums times sums of x: of 16 of k, 2 g and 2 g + 1 are the pair of group g.
 #pragma unroll
     for (int i = 0; i < 4; i++)
         m[i] = gemm_add2(__byte_perm(w[i % 2].m[i / 2], 0x64u, 0x4040u + 0x0101u * (uint32_t)q), 0xe400e400u);
-    tn_wgmma_fence();
-    experts_wgmma(part, m, experts_tile32(stage + S::sums), 0);
-    tn_wgmma_commit();
-    expand(0);
     float dmin[2] = {-32.0f * w[0].dmin, -32.0f * w[1].dmin}; // sums are counted in 32
     float d[2] = {16777216.0f * w[0].d, 16777216.0f * w[1].d};
+    if (S::in_place) unit.template change<S::n>(dmin, total);
+    tn_wgmma_fence();
+    experts_wgmma(part, m, experts_tile32(stage + S::sums), S::in_place);
+    tn_wgmma_commit();
+    expand(0);
     experts_wait<S::n>(part);
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) total[j][i] += dmin[i / 2] * part[j][i];
+    if (S::in_place) unit.template change<S::n>(d, total);
+    if (!S::in_place) experts_add<S::n>(total, part, dmin);
 #pragma unroll
     for (int g = 0; g < 16 / group; g++) {
         tn_wgmma_fence();
 #pragma unroll
         for (int u = group * g; u < group * g + group; u++)
-            experts_wgmma(part, f[g % 2][u % group], x + u / 4 * (S::panel / 16) + u % 4 * 2, u > 0);
+            experts_wgmma(part, f[g % 2][u % group], x + u / 4 * (S::panel / 16) + u % 4 * 2,
+                          S::in_place || u > 0);
         tn_wgmma_commit();
         if (g == 16 / group - 1) break;
         tn_wgmma_wait<1>();
         expand(g + 1);
     }
     experts_wait<S::n>(part);
-#pragma unroll
-    for (int j = 0; j < S::n / 8; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) total[j][i] += d[i / 2] * part[j][i];
+    if (!S::in_place) experts_add<S::n>(total, part, d);
 }
 
 // The same with weights that are rounded to f16.
@@ -374,90 +397,54 @@ static __device__ __forceinline__ void experts_multiply_any(const char *stage, i
     experts_wait<S::n>(total);
 }
 
-// --- results -----------------------------------------------------------------------------------------
-
-// Writes N columns of two rows of weights; eight lanes write eight columns of a row, a sector of 32 bytes.
-// Of gated pairs other than SiLU the loop is short: it is rare, and its code would be long.
-template <typename S>
-static __device__ __forceinline__ void experts_write(const tn_cuda_experts_args &a, const experts_tile &tile,
-                                                     int row, int q, const experts_rows<S::n> &rows,
-                                                     experts_sums<S::n> &total)
-{
-    int c = tile.first + row;
-    bool silu = a.act == TN_UNARY_SILU && a.glu_limit <= 0.0f && a.glu_alpha <= 0.0f, low = c < a.n,
-         high = c + EXPERTS_HALF < a.n;
-    auto each = [&](int j, const float(&sums)[4], auto f) {
-        int4 two = *(const int4 *)&rows.y[8 * j + 2 * q];
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            int r = i ? two.z : two.x;
-            float scale = __int_as_float(i ? two.w : two.y);
-            if (r >= 0) f(a.y + (int64_t)r * a.n + c, sums[i] * scale, sums[2 + i] * scale);
-        }
-    };
-    if (!a.glu) {
-#pragma unroll
-        for (int j = 0; j < S::n / 8; j++)
-            each(j, total[j], [&](float *y, float u, float v) {
-                if (low) y[0] = u;
-                if (high) y[EXPERTS_HALF] = v;
-            });
-    } else if (silu) {
-#pragma unroll
-        for (int j = 0; j < S::n / 8; j++)
-            each(j, total[j], [&](float *y, float gate, float up) {
-                if (low) y[0] = __fdividef(gate, 1.0f + __expf(-gate)) * up;
-            });
-    } else {
-#pragma unroll 1
-        for (int j = 0; j < S::n / 8; j++) {
-            each(j, total[0], [&](float *y, float gate, float up) {
-                float v = gemm_glu(a.act, a.glu_limit, a.glu_alpha, gate, up);
-                if (low) y[0] = v;
-            });
-#pragma unroll
-            for (int i = 0; i + 1 < S::n / 8; i++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) total[i][e] = total[i + 1][e];
-        }
-    }
-}
+// --- blocks ------------------------------------------------------------------------------------------
 
 template <typename S>
 static __device__ __forceinline__ void experts_multiply(const tn_cuda_experts_args &a,
                                                         const experts_ring &ring,
                                                         const experts_rows<S::n> *tables, int n_tiles)
 {
+    float *sums = (float *)(ring.stages + a.stages * S::stage); // if there are any
     int thread = (int)threadIdx.x - 128, lane = thread % TN_WARP, row = thread / TN_WARP * 8 + lane / 4,
         q = lane % 4;
     experts_ring_at at = {0, 0}, table = {0, 0};
 #pragma unroll 1
     for (int t = blockIdx.x; t < n_tiles; t += gridDim.x) {
         experts_sums<S::n> total = {};
+        experts_unit unit = {{1.0f, 1.0f}};
 #pragma unroll 1
         for (int k = 0; k < a.k / TN_GEMM_BLOCK_K; k++) {
             const char *stage = ring.stages + at.i * S::stage;
             tn_mbar_wait(&ring.full[at.i], at.parity);
             tn_fence_async(); // rows of x were not written by tensor copies
             if constexpr (S::exact)
-                experts_multiply_exact<S>(stage, row, q, total);
+                experts_multiply_exact<S>(stage, row, q, unit, total);
             else
                 experts_multiply_any<S>(stage, row, q, total);
             __syncwarp();
             if (lane == 0) tn_mbar_arrive(&ring.empty[at.i]);
             at.next(a.stages);
         }
+        if constexpr (S::in_place) {
+            const float one[2] = {1.0f, 1.0f};
+            unit.template change<S::n>(one, total);
+        }
         tn_mbar_wait(&ring.rows_full[table.i], table.parity);
-        experts_write<S>(a, experts_tile(a, t), row, q, tables[table.i], total);
+        if constexpr (S::next)
+            experts_write_for_next(a, experts_tile(a, t), row, q, tables[table.i], total,
+                                   sums + table.i * EXPERTS_SUM_WARPS * S::n);
+        else
+            experts_write(a, experts_tile(a, t), row, q, tables[table.i], total);
         __syncwarp();
         if (lane == 0) tn_mbar_arrive(&ring.rows_empty[table.i]);
         table.next(EXPERTS_TABLES);
     }
 }
 
-template <int TYPE, int N> static __device__ __forceinline__ void experts(const tn_cuda_experts_args &a)
+template <int TYPE, int N, bool NEXT>
+static __device__ __forceinline__ void experts(const tn_cuda_experts_args &a)
 {
-    typedef experts_shape<TYPE, N> S;
+    typedef experts_shape<TYPE, N, NEXT> S;
     extern __shared__ char shared[];
     __shared__ uint64_t bars[2][TN_EXPERTS_MAX_STAGES], rows_bars[2][EXPERTS_TABLES];
     typedef experts_rows<N> rows_of_tile;
@@ -478,7 +465,7 @@ template <int TYPE, int N> static __device__ __forceinline__ void experts(const 
     tn_pdl_trigger();
     __syncthreads();
     tn_pdl_wait();
-    int n_tiles = *a.n_tiles * a.tiles_n, warp = threadIdx.x / TN_WARP;
+    int n_tiles = *a.table.n_tiles * a.tiles_n, warp = threadIdx.x / TN_WARP;
     if (warp < 4) {
         if (warp < 2)
             experts_fetch_w<S>(a, ring, n_tiles);
@@ -491,15 +478,17 @@ template <int TYPE, int N> static __device__ __forceinline__ void experts(const 
 #endif
 
 #ifdef TN_HOPPER
-#define EXPERTS_BODY(TYPE, N) experts<TN_TYPE_##TYPE, N>(a)
+#define EXPERTS_BODY(TYPE, N, NEXT) experts<TN_TYPE_##TYPE, N, NEXT>(a)
 #else
-#define EXPERTS_BODY(TYPE, N) __trap()
+#define EXPERTS_BODY(TYPE, N, NEXT) __trap()
 #endif
-#define EXPERTS(TYPE, N)                                                                                     \
+#define EXPERTS_ENTRY(name, TYPE, N, NEXT)                                                                   \
     TN_ENTRY __launch_bounds__(TN_EXPERTS_THREADS, 1)                                                        \
-        tn_experts_##TYPE##_##N(const __grid_constant__ tn_cuda_experts_args a)                              \
+        tn_##name##_##TYPE##_##N(const __grid_constant__ tn_cuda_experts_args a)                             \
     {                                                                                                        \
-        EXPERTS_BODY(TYPE, N);                                                                               \
+        EXPERTS_BODY(TYPE, N, NEXT);                                                                         \
     }
+#define EXPERTS(TYPE, N) EXPERTS_ENTRY(experts, TYPE, N, false)
+#define EXPERTS_NEXT(TYPE, N) EXPERTS_ENTRY(experts_next, TYPE, N, true)
 
 #endif

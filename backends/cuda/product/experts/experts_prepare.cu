@@ -8,6 +8,9 @@
 // x: its largest value, then what is written, 8 values of a lane at a time. Bytes for each value of x: 4 read
 // and 2.1 written. Rows of up to 1024 or 2048 values stay in registers, longer ones are read again. The limit
 // is latency for few rows, memory for many. Rows are made once, however many experts read them.
+//
+// Of a gated pair whose results are x of the next product (experts_write.cuh) they also make the power of two
+// of the results of each row, as gemm/gemm_blocks_x.cu does.
 #include "backends/cuda/product/experts/experts_args.h"
 #include "backends/cuda/product/prepare.cuh"
 
@@ -51,6 +54,26 @@ static __device__ __forceinline__ void largest_of(const float (&v)[8], float &la
     }
 }
 
+// Bounds the results of a row of x whose values times `power` have squares of the sum `squares`.
+static __device__ __forceinline__ void bound_results(const tn_cuda_experts_prepare_args &a, int r,
+                                                     float power, float squares)
+{
+    squares = tn_warp_sum(squares);
+    double x = (double)squares / power / power;
+    float y_power = tn_power_for_bound(x * *a.norm_gate * *a.norm_up);
+    int lane = threadIdx.x % TN_WARP;
+    if (lane == 0) a.y_power[r] = y_power;
+    for (int u = lane; u < a.slots; u += TN_WARP) a.y_scale[r * a.slots + u] = 1.0f / y_power;
+}
+
+static __device__ __forceinline__ float squares_of(const float (&v)[8])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8; i++) sum += v[i] * v[i];
+    return sum;
+}
+
 // Rows of up to RUNS times RUN values stay in registers.
 template <int RUNS>
 static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_args &a, int r)
@@ -73,11 +96,13 @@ static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_ar
     bool poisoned = a.finite_rows && !__all_sync(0xffffffffu, finite);
     float power = poisoned ? 1.0f : tn_power_of_two_for(largest, 14);
     if (threadIdx.x % TN_WARP == 0) a.scale[r] = poisoned ? __uint_as_float(0x7fc00000u) : 1.0f / power;
+    float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < RUNS; i++) {
         if (i * RUN >= a.k) break;
 #pragma unroll
         for (int j = 0; j < 8; j++) v[i][j] *= power;
+        squares += squares_of(v[i]);
         store8(a, to, k0 + i * RUN, v[i]);
     }
     for (int first = RUN * RUNS; first < a.k; first += RUN) {
@@ -85,8 +110,10 @@ static __device__ __forceinline__ void make_row(const tn_cuda_experts_prepare_ar
         tn_load8(row, k0 + first, a.k, wide, u);
 #pragma unroll
         for (int j = 0; j < 8; j++) u[j] *= power;
+        squares += squares_of(u);
         store8(a, to, k0 + first, u);
     }
+    if (a.y_power) bound_results(a, r, power, squares);
 }
 
 // --- ids ---------------------------------------------------------------------------------------------
@@ -108,34 +135,36 @@ static __device__ __forceinline__ void each_id(const tn_cuda_experts_prepare_arg
     }
 }
 
-// Each of a.sorters blocks counts all ids and places its share of them. The order of the rows of an expert
-// depends on the order of atomics. Results do not depend on it, because each row is multiplied on its own.
+// Each of a.sorters blocks counts all ids and places its share of them. The order of the rows of
+// an expert depends on the order of atomics. Results do not depend on it, because each row is multiplied on
+// its own.
 static __device__ void sort_ids(const tn_cuda_experts_prepare_args &a, int sorter)
 {
+    const tn_cuda_experts_table &to = a.table;
     __shared__ int before[TN_GEMM_MAX_GROUPS], count[TN_GEMM_MAX_GROUPS], shared[TN_WARP];
     int first_group = GROUPS_PER_THREAD * threadIdx.x, tiles = 0;
     int share = (a.n_ids + a.sorters - 1) / a.sorters, from = min(sorter * share, a.n_ids),
-        to = min(from + share, a.n_ids);
+        end = min(from + share, a.n_ids);
     for (int g = threadIdx.x; g < TN_GEMM_MAX_GROUPS; g += THREADS) before[g] = count[g] = 0;
     __syncthreads();
     each_id(a, 0, from, [&](int, int id) { atomicAdd(&before[id], 1); });
     each_id(a, from, a.n_ids, [&](int, int id) { atomicAdd(&count[id], 1); });
     __syncthreads();
     for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++)
-        tiles += (before[g] + count[g] + a.tile_rows - 1) / a.tile_rows;
+        tiles += (before[g] + count[g] + to.tile_rows - 1) / to.tile_rows;
     int at = tn_sum_before(tiles, shared);
-    if (sorter == 0 && threadIdx.x == THREADS - 1) *a.n_tiles = at + tiles;
+    if (sorter == 0 && threadIdx.x == THREADS - 1) *to.n_tiles = at + tiles;
     for (int g = first_group; g < first_group + GROUPS_PER_THREAD; g++) {
-        int rows = before[g] + count[g], n = (rows + a.tile_rows - 1) / a.tile_rows;
-        before[g] += at * a.tile_rows; // the place of the next row
+        int rows = before[g] + count[g], n = (rows + to.tile_rows - 1) / to.tile_rows;
+        before[g] += at * to.tile_rows; // the place of the next row
         if (sorter == 0) {
-            for (int t = 0; t < n; t++) a.tile_group[at + t] = g;
-            for (int r = rows; r < n * a.tile_rows; r++) a.rows[at * a.tile_rows + r] = -1;
+            for (int t = 0; t < n; t++) to.tile_group[at + t] = g;
+            for (int r = rows; r < n * to.tile_rows; r++) to.rows[at * to.tile_rows + r] = -1;
         }
         at += n;
     }
     __syncthreads();
-    each_id(a, from, to, [&](int i, int id) { a.rows[atomicAdd(&before[id], 1)] = i; });
+    each_id(a, from, end, [&](int i, int id) { to.rows[atomicAdd(&before[id], 1)] = i; });
 }
 
 template <int RUNS> static __device__ __forceinline__ void prepare(const tn_cuda_experts_prepare_args &a)
@@ -149,10 +178,6 @@ template <int RUNS> static __device__ __forceinline__ void prepare(const tn_cuda
     int warp = (blockIdx.x - a.sorters) * WARPS + threadIdx.x / TN_WARP,
         n_warps = (gridDim.x - a.sorters) * WARPS;
     for (int r = warp; r < a.m; r += n_warps) make_row<RUNS>(a, r);
-    for (int i = warp; i < a.n_ids; i += n_warps) {
-        if (a.ids[i] >= 0 && a.ids[i] < a.n_groups) continue;
-        for (int64_t c = threadIdx.x % TN_WARP; c < a.y_n; c += TN_WARP) a.y[i * a.y_n + c] = 0.0f;
-    }
 }
 
 #define EXPERTS_PREPARE(RUNS)                                                                                \

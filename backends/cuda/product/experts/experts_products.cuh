@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The instructions of experts.cuh: wgmma with 64 rows of weights in registers and 16, 32, 48 or 64 rows of x
+// The instructions of experts.cuh: wgmma with 64 rows of weights in registers and 16, 32, 64 or 96 rows of x
 // in shared memory, f16 with sums in f32. Nothing here moves bytes; that file says what bounds its kernels.
 #ifndef TN_CUDA_EXPERTS_PRODUCTS_CUH
 #define TN_CUDA_EXPERTS_PRODUCTS_CUH
@@ -43,16 +43,6 @@ static __device__ __forceinline__ void experts_wgmma(float (&d)[4][4], const uin
                  "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}\n"
                  : EXPERTS_D16(0) : EXPERTS_A);
 }
-static __device__ __forceinline__ void experts_wgmma(float (&d)[6][4], const uint32_t (&a)[4], uint64_t b,
-                                                     int accumulate)
-{
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %29, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16 "
-                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, "
-                 "%15, %16, %17, %18, %19, %20, %21, %22, %23}, "
-                 "{%24, %25, %26, %27}, %28, p, 1, 1, 0;\n}\n"
-                 : EXPERTS_D16(0), EXPERTS_D4(4), EXPERTS_D4(5) : EXPERTS_A);
-}
 static __device__ __forceinline__ void experts_wgmma(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b,
                                                      int accumulate)
 {
@@ -63,6 +53,17 @@ static __device__ __forceinline__ void experts_wgmma(float (&d)[8][4], const uin
                  "%29, %30, %31}, "
                  "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"
                  : EXPERTS_D16(0), EXPERTS_D16(4) : EXPERTS_A);
+}
+static __device__ __forceinline__ void experts_wgmma(float (&d)[12][4], const uint32_t (&a)[4], uint64_t b,
+                                                     int accumulate)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %53, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, "
+                 "{%48, %49, %50, %51}, %52, p, 1, 1, 0;\n}\n"
+                 : EXPERTS_D16(0), EXPERTS_D16(4), EXPERTS_D16(8) : EXPERTS_A);
 }
 #undef EXPERTS_A
 #undef EXPERTS_D16

@@ -35,14 +35,6 @@ static __device__ __forceinline__ float largest_of(float largest, float v)
     return fabsf(v) <= 3.4028235e38f ? fmaxf(largest, fabsf(v)) : largest;
 }
 
-// The power of two that brings values of at most `bound` to at most 2^14.
-static __device__ __forceinline__ float power_for_bound(double bound)
-{
-    if (!(bound > 0.0 && bound < 1e300)) return 1.0f;
-    int e = min(max(13 - ilogb(bound), -126), 126);
-    return __uint_as_float((uint32_t)(127 + e) << 23);
-}
-
 // Piece p of a thread is values 8 (threadIdx.x + p blockDim.x) and the seven behind.
 template <int PIECES> static __device__ __forceinline__ void make_rows(const tn_cuda_gemm_blocks_x_args &a)
 {
@@ -85,7 +77,7 @@ template <int PIECES> static __device__ __forceinline__ void make_rows(const tn_
             for (int i = 0; i < 8 * PIECES; i++) squares += v[i / 8][i % 8] * v[i / 8][i % 8];
             squares = tn_block_sum(squares, shared[2]);
             if (threadIdx.x == 0) {
-                float y_power = power_for_bound(squares * norms);
+                float y_power = tn_power_for_bound(squares * norms);
                 a.y_power[r] = y_power, a.y_scale[r] = 1.0f / y_power;
             }
         }

@@ -200,7 +200,7 @@ tn_status tn_cuda_gemm_measure(const tn_cuda_launch *l, const tn_view *w, float 
     tn_cuda_gemm_x_args zero = {.zero = (int32_t *)(void *)norm, .n_zero = 1};
     tn_cuda_grid grid = {.x = 1, .y = 1, .z = 1, .threads = PREPARE_THREADS};
     tn_status status = tn_cuda_run(l, TN_CUDA_MODULE_gemm_prepare, "tn_gemm_x", &grid, &zero);
-    tn_cuda_gemm_w_args a = {.row_scale = norm, .n_rows = w->ne[2], .mode = TN_GEMM_NORM};
+    tn_cuda_gemm_w_args a = {.row_scale = norm, .n_rows = w->ne[1] * w->ne[2], .mode = TN_GEMM_NORM};
     return status == TN_OK ? tn_cuda_gemm_prepare_w(l, a, w, 1) : status;
 }
 
@@ -232,7 +232,7 @@ static tn_product derives(const tn_step *step, const tn_cuda_kernel *kernel, int
     bool e4m3 = (kernel->flags & TN_CUDA_ROUNDS_E4M3) != 0,
          norms = p.glu && (kernel->flags & TN_CUDA_ROUNDS_F16) && (step->join.next & TN_JOIN_PACK);
     *form = e4m3 ? TN_GEMM_E4M3 : TN_GEMM_NORM;
-    if (!(e4m3 || norms) || step->join.computed_weights || p.ids) p.n_weights = 0;
+    if (!(norms || (e4m3 && !p.ids)) || step->join.computed_weights) p.n_weights = 0;
     return p;
 }
 
