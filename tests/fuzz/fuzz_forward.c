@@ -225,6 +225,23 @@ static void change_tensor(tiny_file *f, const change *c)
     for (int32_t d = 0; d < TN_MAX_DIMS; d++) t->ne[d] = TN_MAX(t->ne[d], 1);
 }
 
+// Rows that repeat after four: encoding the weights would take longer than all else.
+static void fill(const tiny_tensor *t, void *place)
+{
+    enum { DIFFERENT = 4 };
+    int64_t rows = 1, cols = t->ne[t->n_dims - 1];
+    for (int32_t d = 0; d < t->n_dims - 1; d++) rows *= t->ne[d];
+    tiny_tensor some = *t;
+    some.n_dims = 2;
+    some.ne[0] = TN_MIN(rows, DIFFERENT);
+    some.ne[1] = cols;
+    if (rows <= DIFFERENT) some = *t;
+    tiny_fill(&some, place);
+    size_t row = tn_dtype_row_size(t->dtype, cols);
+    for (int64_t i = DIFFERENT; i < rows; i++)
+        memcpy((uint8_t *)place + (size_t)i * row, (uint8_t *)place + (size_t)(i % DIFFERENT) * row, row);
+}
+
 static size_t tensor_size(const tiny_tensor *t)
 {
     size_t n = 64;
@@ -261,7 +278,7 @@ static uint8_t *write_model(tn_context *ctx, const tiny_file *f, size_t *size)
     if (status == TN_OK) status = tn_gguf_writer_begin(w);
     for (int32_t i = 0; i < f->n_tensors && status == TN_OK; i++) {
         tiny_must(tn_gguf_writer_place(w, i, &place));
-        tiny_fill(&f->tensors[i], place);
+        fill(&f->tensors[i], place);
     }
     if (status == TN_OK && tn_gguf_writer_commit(&w, &data, size) == TN_OK) return data;
     tn_gguf_writer_abort(&w);

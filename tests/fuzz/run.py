@@ -8,6 +8,7 @@
     run.py BUILD --check ...                  fails where fewer edges are seen than tests/fuzz/edges.json says
     run.py BUILD --record ...                 adds what was run to edges.json and docs/reliability.md
     run.py BUILD --keep ...                   minimises what was found into the corpora
+    run.py --add FILE                         adds what ran elsewhere: lines of target, executions, edges, findings
 
 The configuration that the numbers in edges.json belong to stands in README.md.
 """
@@ -28,7 +29,8 @@ ROOT = HERE.parent.parent
 EDGES = HERE / "edges.json"
 TABLE = ROOT / "docs/reliability.md"
 # Bytes of the longest input. Models and states are long; for the others short inputs are faster and as good.
-MAX_LENGTH = {"model": 24 << 10, "state": 64 << 10, "adapter": 40 << 10, "forward": 67, "gguf": 4096}
+MAX_LENGTH = {"model": 24 << 10, "state": 64 << 10, "adapter": 40 << 10, "forward": 67, "gguf": 4096,
+              "api": 145, "tools": 1024, "tokenizer": 1024}
 ENV = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:abort_on_error=0",
        "UBSAN_OPTIONS": "print_stacktrace=1"}
 
@@ -110,18 +112,42 @@ def write_table(known):
     TABLE.write_text(head + begin + "\n".join(rows) + "\n" + end + rest.split(end, 1)[1])
 
 
+def record(known, name, executions, edges):
+    row = known["targets"].setdefault(name, {"edges": 0, "executions": 0})
+    row["executions"] += executions
+    # A little below what was seen: a short run is random, and code changes.
+    row["edges"] = max(row["edges"], edges * 95 // 100)
+    EDGES.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    write_table(known)
+
+
+def add(known, path):
+    """Counts of a run of the same programs on another machine."""
+    for line in path.read_text().splitlines():
+        name, executions, edges, found = line.split()
+        record(known, name, int(executions), int(edges))
+        if int(found):
+            print(f"{name}: {found} findings")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path, nargs="?")
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=int, default=0)
+    parser.add_argument("--add", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path, help="folder for inputs and findings, kept")
     for flag in ("check", "record", "keep"):
         parser.add_argument("--" + flag, action="store_true")
     opt = parser.parse_args()
+    known = json.loads(EDGES.read_text()) if EDGES.exists() else {"clang": compiler(), "targets": {}}
+    if opt.add:
+        return add(known, opt.add)
+    if not opt.build:
+        parser.error("BUILD is missing")
     build = opt.build.resolve()
     names = opt.targets or targets(build)
-    known = json.loads(EDGES.read_text()) if EDGES.exists() else {"clang": compiler(), "targets": {}}
     work = opt.work or pathlib.Path(tempfile.mkdtemp(prefix="fuzz-"))
     comparable = known["clang"] == compiler()
     failed = []
@@ -141,11 +167,7 @@ def main():
         if opt.keep and not result["failed"]:
             minimise(build, name, corpus)
         if opt.record:
-            row["executions"] += result["executions"]
-            # A little below what was seen: a short run is random, and code changes.
-            row["edges"] = max(row["edges"], result["edges"] * 95 // 100)
-            EDGES.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-            write_table(known)
+            record(known, name, result["executions"], result["edges"])
     if not comparable:
         print(f"edges are not compared: they were recorded with clang {known['clang']}")
     if not opt.work and not failed:
