@@ -122,6 +122,9 @@ static void run_schedule(const setup *u, uint32_t seed)
             if (plans[i].leaves == at) tn_engine_cancel(u->engine, plans[i].id);
         }
         step(u, plans, n);
+        tn_engine_stats now = {.struct_size = sizeof now};
+        tn_engine_stats_get(u->engine, &now);
+        TEST_CHECK(now.n_running >= 0 && now.n_running + now.n_waiting == tn_engine_pending(u->engine));
         left = 0;
         for (int32_t i = 0; i < n; i++) left += !plans[i].ended;
     }

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rest relies on and hardly ever meets: texts that are not UTF-8, sizes that no memory has, ranges
-// outside of buffers, waits that never end, libraries without a function, mutexes that several threads want,
-// and files of tuning that are cut, foreign or too long.
+// What the rest relies on and hardly ever meets: texts that are not UTF-8, sizes that no memory has, limits
+// and configurations that are refused, ranges outside of buffers, waits that never end, libraries without a
+// function, mutexes that several threads want, and files of tuning that are cut, foreign or too long.
 #include "core/device.h"
+#include "core/memory/arena.h"
 #include "core/os/library.h"
 #include "core/strbuf.h"
 #include "core/threads/mutex.h"
@@ -13,6 +14,7 @@
 #include "tests/unit/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,6 +90,131 @@ static void test_sizes(tn_context *ctx)
     TEST_CHECK(!tn_calloc(ctx, SIZE_MAX / 8, 16) && message_has(ctx, "items of 16 bytes"));
 }
 
+// Sizes that no arena has, and the limit of a context: what fails leaves all of it usable.
+static void test_limits(tn_context *ctx)
+{
+    tn_arena arena;
+    tn_arena_init(&arena, ctx);
+    TEST_CHECK(!tn_arena_alloc(&arena, SIZE_MAX) && message_has(ctx, "bytes wanted"));
+    TEST_CHECK(!tn_arena_alloc(&arena, SIZE_MAX - 100) && message_has(ctx, "bytes wanted"));
+    TEST_CHECK(!tn_arena_array(&arena, SIZE_MAX / 8, 16) && message_has(ctx, "items of 16 bytes"));
+    TEST_CHECK(tn_arena_array(&arena, 4, 0) && tn_arena_alloc(&arena, 100000));
+    tn_arena_fini(&arena);
+    TEST_CHECK(!tn_strndup(ctx, "text", SIZE_MAX));
+    char *none = tn_strndup(ctx, "text", 0);
+    TEST_CHECK(none && none[0] == 0);
+    tn_free(ctx, none);
+
+    enum { LIMIT = 1 << 20 };
+    tn_context_config cfg;
+    tn_context *small = NULL;
+    tn_context_config_default(&cfg);
+    cfg.memory_limit = LIMIT;
+    cfg.n_threads = 1;
+    cfg.backend = "cpu";
+    TEST_CHECK_STATUS(tn_context_create(&cfg, &small), TN_OK);
+    size_t before = tn_context_memory(small);
+    TEST_CHECK(!tn_alloc(small, LIMIT) && message_has(small, "of the limit of 1048576"));
+    TEST_CHECK(tn_context_memory(small) == before);
+    void *most = tn_alloc(small, LIMIT - before);
+    TEST_CHECK(most && tn_context_memory(small) == LIMIT && tn_context_memory_peak(small) == LIMIT);
+    TEST_CHECK(!tn_alloc(small, 1));
+    tn_free(small, most);
+    tn_context_destroy(&small);
+}
+
+static void *no_memory(void *user, size_t size, size_t align)
+{
+    TN_UNUSED(user);
+    TN_UNUSED(size);
+    TN_UNUSED(align);
+    return NULL;
+}
+
+// Each field of a configuration that a context refuses, by a message that names it.
+static void test_configs(void)
+{
+    static char path[70000];
+    memset(path, 'x', sizeof path - 1);
+    tn_context_config rows[7];
+    static const char *const words[TN_COUNT(rows)] = {
+        "lacks a function", "lacks a function", "n_threads", "n_threads",
+        "threads_by",       "thread_priority",  "cache_dir"};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) tn_context_config_default(&rows[i]);
+    rows[0].allocator.alloc = NULL;
+    rows[1].allocator.free = NULL;
+    rows[2].n_threads = -1;
+    rows[3].n_threads = 1 << 20;
+    rows[4].threads_by = 77;
+    rows[5].thread_priority = -1;
+    rows[6].cache_dir = path;
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        tn_context *ctx = NULL;
+        TEST_CHECK_STATUS(tn_context_create(&rows[i], &ctx), TN_ERR_ARG);
+        TEST_CHECK(!ctx && message_has(NULL, words[i]));
+    }
+    tn_context *ctx = NULL;
+    tn_context_config_default(&rows[0]);
+    rows[0].allocator.alloc = no_memory;
+    TEST_CHECK_STATUS(tn_context_create(&rows[0], &ctx), TN_ERR_MEMORY);
+    TEST_CHECK(!ctx && strcmp(tn_status_text((tn_status)12345), "unknown status") == 0);
+}
+
+// --- types and devices ---------------------------------------------------------------------------
+
+static void test_types(void)
+{
+    TEST_CHECK(tn_dtype_by_name("q8_0") == TN_TYPE_Q8_0 && tn_dtype_by_name("Q8_0") == TN_TYPE_Q8_0);
+    TEST_CHECK(tn_dtype_by_name("Q8") < 0 && tn_dtype_by_name("Q8_00") < 0 && tn_dtype_by_name("") < 0);
+    TEST_CHECK(tn_dtype_by_name(NULL) < 0 && tn_dtype_by_file_id(-1) < 0 && tn_dtype_by_file_id(9999) < 0);
+    TEST_CHECK(tn_dtype_row_size(TN_TYPE_Q8_0, 64) == 68 && tn_dtype_row_size(TN_TYPE_Q8_0, 33) == 0);
+    TEST_CHECK(tn_dtype_row_size(TN_TYPE_F32, -1) == 0 && tn_dtype_row_size(TN_TYPE_F32, 0) == 0);
+    TEST_CHECK(tn_dtype_row_size(TN_TYPE_F32, INT64_MAX) == 0);
+}
+
+static void test_devices(tn_context *ctx)
+{
+    char text[64] = "x";
+    TEST_CHECK(!tn_context_device_get(ctx, -1) && !tn_context_device_get(NULL, 0));
+    TEST_CHECK(!tn_context_device_get(ctx, tn_context_n_devices(ctx)));
+    TEST_CHECK(!tn_context_device_by_name(ctx, "none") && !tn_context_device_by_name(ctx, NULL));
+    TEST_CHECK(!tn_device_of_role(ctx, (tn_backend_role)1000));
+    tn_device *device = tn_context_device_by_name(ctx, "cpu");
+    size_t n = tn_device_details(device, NULL, 0);
+    TEST_CHECK(n > 0 && tn_device_details(device, text, sizeof text) == n && strlen(text) < sizeof text);
+    TEST_CHECK(tn_device_details(NULL, text, sizeof text) == 0 && text[0] == 0);
+    n = tn_context_absent_backends(ctx, NULL, 0);
+    TEST_CHECK(tn_context_absent_backends(ctx, text, 0) == n);
+    TEST_CHECK(tn_context_absent_backends(ctx, text, 4) == n && strlen(text) < 4);
+    tn_alloc(ctx, SIZE_MAX);
+    n = tn_context_error(ctx, NULL, 0);
+    TEST_CHECK(n > 0 && tn_context_error(ctx, text, 0) == n && tn_context_error(ctx, text, 4) == n);
+    TEST_CHECK(strlen(text) == 3);
+}
+
+static void count_part(void *arg, int32_t i, int32_t n)
+{
+    TN_UNUSED(i);
+    TN_UNUSED(n);
+    atomic_fetch_add((_Atomic int32_t *)arg, 1);
+}
+
+// Threads that get time only where others leave it do all of the work too.
+static void test_background(void)
+{
+    _Atomic int32_t n = 0;
+    tn_context_config cfg;
+    tn_context *ctx = NULL;
+    tn_context_config_default(&cfg);
+    cfg.n_threads = 3;
+    cfg.thread_priority = TN_THREADS_BACKGROUND;
+    cfg.backend = "cpu";
+    TEST_CHECK_STATUS(tn_context_create(&cfg, &ctx), TN_OK);
+    for (int i = 0; i < 20; i++) TEST_CHECK_STATUS(tn_parallel(ctx, 8, count_part, &n), TN_OK);
+    TEST_CHECK(atomic_load(&n) == 160);
+    tn_context_destroy(&ctx);
+}
+
 // --- buffers -------------------------------------------------------------------------------------
 
 static void test_ranges(tn_context *ctx)
@@ -154,8 +281,11 @@ static void *add_often(void *arg)
 static void test_mutex(void)
 {
     pthread_t threads[THREADS];
+    tn_mutex_lock(&shared.mutex);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, add_often, NULL) != 0) abort();
+    while (atomic_load(&shared.mutex.word) != 2) sched_yield(); // until one of them waits
+    tn_mutex_unlock(&shared.mutex);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     TEST_CHECK(shared.n == (long)THREADS * TURNS);
 }
@@ -285,8 +415,13 @@ int main(void)
     tn_context *ctx = new_context(NULL);
     test_json(ctx);
     test_sizes(ctx);
+    test_limits(ctx);
+    test_types();
+    test_devices(ctx);
     test_ranges(ctx);
     tn_context_destroy(&ctx);
+    test_configs();
+    test_background();
     test_waits();
     test_library();
     test_mutex();

@@ -367,6 +367,12 @@ static void test_hostile_texts(void)
         v.tokens[20] = bytes[i];
         REFUSED(&v, NULL, TN_ERR_FORMAT, "token 20");
     }
+    tiny_spm(&v);
+    v.tokens[20] = "<0xfa>"; // digits may be small letters
+    tn_tokenizer *t = load(&v);
+    TEST_CHECK(t != NULL);
+    tn_tokenizer_destroy(&t);
+    tiny_close(ctx, &v);
     static const char *const ids[] = {"bos", "eos",     "unknown", "padding",
                                       "eot", "fim_pre", "prefix",  "seperator"};
     for (size_t i = 0; i < TN_COUNT(ids); i++) {
