@@ -45,7 +45,7 @@
 #define TN_CPU_KERNEL(set, levels, name, accepts, scratch, parts, flags) bool accepts(const tn_step *step);
 #include "backends/cpu/kernels.def"
 
-// Into how many parts they cut them: c/parts.c, c/attention_plan.c and product.c.
+// Into how many parts they cut them: c/parts.c, c/attention/plan.c and product.c.
 #define TN_CPU_KERNEL(set, levels, name, accepts, scratch, parts, flags)                                     \
     int32_t parts(const tn_cpu_task *task);
 #include "backends/cpu/kernels.def"

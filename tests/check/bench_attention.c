@@ -154,7 +154,6 @@ static void mixed_attention(bench_run *r, tn_dtype type)
 static void device_attention(bench_run *r, tn_dtype type)
 {
     time_attention(r, type, 1, 1, 512);
-    time_attention(r, type, 1, 1, 32768);
     time_attention(r, type, 1, 4, 4096);
     time_attention(r, type, 32, 1, 512);
     time_attention(r, type, 32, 1, 4096);
@@ -185,6 +184,7 @@ void check_bench_attention(bench_run *r)
     for (size_t i = 0; i < CHECK_N_CACHE_TYPES; i++) {
         tn_dtype type = check_cache_types[i];
         time_attention(r, type, 1, 1, 4096);
+        time_attention(r, type, 1, 1, 32768);
         time_attention(r, type, 1, 512, 512);
         time_attention(r, type, 1, BENCH_PREFILL, 4096);
         if (bench_is_device(r) && type != TN_TYPE_F32) device_attention(r, type);

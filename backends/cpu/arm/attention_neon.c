@@ -4,4 +4,4 @@
 // attention in NEON; the template says what and how.
 // The vectors come first: the template is written over them.
 #include "backends/cpu/arm/vec_neon.h"
-#include "backends/cpu/c/attention_tmpl.h"
+#include "backends/cpu/c/attention/attention_tmpl.h"

@@ -4,4 +4,4 @@
 // attention in portable C; the template says what and how.
 // The vectors come first: the template is written over them.
 #include "backends/cpu/c/vec_generic.h"
-#include "backends/cpu/c/attention_tmpl.h"
+#include "backends/cpu/c/attention/attention_tmpl.h"

@@ -21,7 +21,7 @@
 #define VEC_N          4
 #define VEC_NAME(base) tn_##base##_generic
 
-// Rows of the matrix micro-kernel (attention_gemm_tmpl.h): as many as two vectors each fit the registers.
+// Rows of the matrix micro-kernel (attention/gemm_tmpl.h): as many as two vectors each fit the registers.
 #define VEC_ROWS        4
 #define VEC_REP_ROWS(F) F(0) F(1) F(2) F(3)
 

@@ -9,4 +9,4 @@
 #include "backends/cpu/x86/vec_dot_avx512.h"
 #undef VEC_NAME
 #define VEC_NAME(base) tn_##base##_avx512vnni
-#include "backends/cpu/c/attention_tmpl.h"
+#include "backends/cpu/c/attention/attention_tmpl.h"

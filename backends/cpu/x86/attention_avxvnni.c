@@ -13,4 +13,4 @@
 #define VEC_NAME_OF(base, level)   VEC_NAME_JOIN(base, level)
 #define VEC_NAME_JOIN(base, level) tn_##base##_##level
 void VEC_NAME(attention_f32)(const tn_cpu_task *task); // under another name in tests/cpu
-#include "backends/cpu/c/attention_tmpl.h"
+#include "backends/cpu/c/attention/attention_tmpl.h"

@@ -324,4 +324,43 @@ TN_INLINE void vec_transpose_store(vf top, vf bottom, float *dst, int64_t stride
         vec_transpose_store(top_[3], bottom_[3], (dst) + 3 * (stride), stride);                              \
     } while (0)
 
+TN_INLINE __m256i vec_load_halves(const uint8_t *p, bool half)
+{
+    if (half) return _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+// Element e to dst and element e + 8 to 8 rows later
+TN_INLINE void vec_store_halves(uint16_t *dst, int64_t stride, __m256i a, bool half)
+{
+    _mm_storeu_si128((__m128i *)(void *)dst, _mm256_castsi256_si128(a));
+    if (!half) _mm_storeu_si128((__m128i *)(void *)(dst + 8 * stride), _mm256_extracti128_si256(a, 1));
+}
+
+#define VEC_HALVES
+
+// dst[j][i] = number j of 16 bits of row i from byte `at` on, VEC_N rows, 2 VEC_N numbers of them or half as
+// many; stride in numbers
+TN_INLINE void vec_transpose_halves(const uint8_t *const *row, int64_t at, bool half, uint16_t *dst,
+                                    int64_t stride)
+{
+    __m256i low[4], high[4];
+    for (int i = 0; i < 4; i++) {
+        __m256i a = vec_load_halves(row[2 * i] + at, half), b = vec_load_halves(row[2 * i + 1] + at, half);
+        low[i] = _mm256_unpacklo_epi16(a, b);
+        high[i] = _mm256_unpackhi_epi16(a, b);
+    }
+    for (int i = 0; i < 2; i++, dst += 4 * stride) {
+        const __m256i *pairs = i == 0 ? low : high;
+        __m256i a0 = _mm256_unpacklo_epi32(pairs[0], pairs[1]),
+                a1 = _mm256_unpackhi_epi32(pairs[0], pairs[1]);
+        __m256i b0 = _mm256_unpacklo_epi32(pairs[2], pairs[3]),
+                b1 = _mm256_unpackhi_epi32(pairs[2], pairs[3]);
+        vec_store_halves(dst, stride, _mm256_unpacklo_epi64(a0, b0), half);
+        vec_store_halves(dst + stride, stride, _mm256_unpackhi_epi64(a0, b0), half);
+        vec_store_halves(dst + 2 * stride, stride, _mm256_unpacklo_epi64(a1, b1), half);
+        vec_store_halves(dst + 3 * stride, stride, _mm256_unpackhi_epi64(a1, b1), half);
+    }
+}
+
 #endif

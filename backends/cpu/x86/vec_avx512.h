@@ -328,4 +328,53 @@ TN_INLINE void vec_transpose_store(vf a, vf b, vf c, vf d, float *dst, int64_t s
         vec_transpose_store(q0_[3], q1_[3], q2_[3], q3_[3], (dst) + 3 * (stride), stride);                   \
     } while (0)
 
+// Rows of 16-bit numbers, of which the mask selects the words of 32 bits: element e of each 16 bytes of the
+// eight rows in out[e]
+TN_INLINE void vec_transpose_eight(const uint8_t *const *row, int64_t at, __mmask16 mask, __m512i *out)
+{
+    __m512i low[4], high[4];
+    for (int i = 0; i < 4; i++) {
+        __m512i a = _mm512_maskz_loadu_epi32(mask, row[2 * i] + at);
+        __m512i b = _mm512_maskz_loadu_epi32(mask, row[2 * i + 1] + at);
+        low[i] = _mm512_unpacklo_epi16(a, b);
+        high[i] = _mm512_unpackhi_epi16(a, b);
+    }
+    for (int i = 0; i < 2; i++) {
+        const __m512i *pairs = i == 0 ? low : high;
+        __m512i a0 = _mm512_unpacklo_epi32(pairs[0], pairs[1]),
+                a1 = _mm512_unpackhi_epi32(pairs[0], pairs[1]);
+        __m512i b0 = _mm512_unpacklo_epi32(pairs[2], pairs[3]),
+                b1 = _mm512_unpackhi_epi32(pairs[2], pairs[3]);
+        out[4 * i] = _mm512_unpacklo_epi64(a0, b0);
+        out[4 * i + 1] = _mm512_unpackhi_epi64(a0, b0);
+        out[4 * i + 2] = _mm512_unpacklo_epi64(a1, b1);
+        out[4 * i + 3] = _mm512_unpackhi_epi64(a1, b1);
+    }
+}
+
+// Element e to dst and element e + 8 to 8 rows later
+TN_INLINE void vec_store_halves(uint16_t *dst, int64_t stride, __m512i a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)dst, _mm512_castsi512_si256(a));
+    _mm256_storeu_si256((__m256i *)(void *)(dst + 8 * stride), _mm512_extracti64x4_epi64(a, 1));
+}
+
+#define VEC_HALVES
+
+TN_INLINE void vec_transpose_halves(const uint8_t *const *row, int64_t at, bool half, uint16_t *dst,
+                                    int64_t stride)
+{
+    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    __mmask16 mask = half ? 0xff : 0xffff;
+    __m512i top[8], bottom[8];
+    vec_transpose_eight(row, at, mask, top);
+    vec_transpose_eight(row + 8, at, mask, bottom);
+    for (int e = 0; e < 8; e++)
+        vec_store_halves(dst + e * stride, stride, _mm512_permutex2var_epi64(top[e], first, bottom[e]));
+    if (half) return;
+    for (int e = 0; e < 8; e++)
+        vec_store_halves(dst + (e + 16) * stride, stride, _mm512_permutex2var_epi64(top[e], last, bottom[e]));
+}
+
 #endif

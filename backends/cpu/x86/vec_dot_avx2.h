@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of int16 in vectors of eight int32, after vec_avx2.h; c/attention_dot_tmpl.h says what they are
+// Products of int16 in vectors of eight int32, after vec_avx2.h; c/attention/dot_tmpl.h says what they are
 // for. VEC_DPWSSD, if defined, names vpdpwssd of the level, and AVX2 has vpmaddwd and an addition instead.
 #ifndef TN_CPU_VEC_DOT_AVX2_H
 #define TN_CPU_VEC_DOT_AVX2_H
@@ -22,6 +22,12 @@ TN_INLINE vi vi_zero(void)
 TN_INLINE vi vi_set1_pair(const int16_t *p)
 {
     return _mm256_set1_epi32((int)tn_load_u32(p));
+}
+
+// The same where it lies in an int32
+TN_INLINE vi vi_set1_i32(const int32_t *p)
+{
+    return _mm256_set1_epi32(*p);
 }
 
 TN_INLINE vi vi_load(const int32_t *p)
@@ -47,6 +53,56 @@ TN_INLINE vi vi_dot(vi sum, vi a, vi b)
 #else
     return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
 #endif
+}
+
+// Elements of a and b as pairs: in each 128 bits the first four of the eight there, the last four
+TN_INLINE vi vi_unpack_low(vi a, vi b)
+{
+    return _mm256_unpacklo_epi16(a, b);
+}
+
+TN_INLINE vi vi_unpack_high(vi a, vi b)
+{
+    return _mm256_unpackhi_epi16(a, b);
+}
+
+// The first and the last VEC_N elements of what was unpacked
+TN_INLINE vi vi_repack_first(vi low, vi high)
+{
+    return _mm256_permute2x128_si256(low, high, 0x20);
+}
+
+TN_INLINE vi vi_repack_second(vi low, vi high)
+{
+    return _mm256_permute2x128_si256(low, high, 0x31);
+}
+
+// Both rounded, a in the low halves
+TN_INLINE vi vi_pair_i16(vf a, vf b)
+{
+    vi high = _mm256_slli_epi32(_mm256_cvtps_epi32(b), 16);
+    return _mm256_blend_epi16(_mm256_cvtps_epi32(a), high, 0xaa);
+}
+
+// VEC_N integers, rounded
+TN_INLINE void vf_store_i16(int16_t *p, vf a)
+{
+    __m256i v = _mm256_cvtps_epi32(a);
+    __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storeu_si128((__m128i *)(void *)p, packed);
+}
+
+// Codes of a block as int16, 2 VEC_N from 2 VEC_N * half on
+TN_INLINE vi vec_words_q8_0(const uint8_t *block, int64_t half)
+{
+    return _mm256_cvtepi8_epi16(vec_dot_load16(block + 2 + 16 * half));
+}
+
+TN_INLINE vi vec_words_q4_0(const uint8_t *block, int64_t half)
+{
+    __m128i q = _mm_srl_epi16(vec_dot_load16(block + 2), _mm_cvtsi64_si128(4 * half));
+    __m128i code = _mm_and_si128(q, _mm_set1_epi8(15));
+    return _mm256_cvtepi8_epi16(_mm_sub_epi8(code, _mm_set1_epi8(8)));
 }
 
 // The codes of n blocks, as many as fill a vector, or less

@@ -22,6 +22,11 @@ TN_INLINE vi vi_set1_pair(const int16_t *p)
     return _mm512_set1_epi32((int)tn_load_u32(p));
 }
 
+TN_INLINE vi vi_set1_i32(const int32_t *p)
+{
+    return _mm512_set1_epi32(*p);
+}
+
 TN_INLINE vi vi_load(const int32_t *p)
 {
     return _mm512_loadu_si512(p);
@@ -44,6 +49,54 @@ TN_INLINE vi vi_dot(vi sum, vi a, vi b)
 #else
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 #endif
+}
+
+TN_INLINE vi vi_unpack_low(vi a, vi b)
+{
+    return _mm512_unpacklo_epi16(a, b);
+}
+
+TN_INLINE vi vi_unpack_high(vi a, vi b)
+{
+    return _mm512_unpackhi_epi16(a, b);
+}
+
+TN_INLINE vi vi_repack_first(vi low, vi high)
+{
+    const vi from = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    return _mm512_permutex2var_epi64(low, from, high);
+}
+
+TN_INLINE vi vi_repack_second(vi low, vi high)
+{
+    const vi from = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    return _mm512_permutex2var_epi64(low, from, high);
+}
+
+TN_INLINE vi vi_pair_i16(vf a, vf b)
+{
+    vi high = _mm512_slli_epi32(_mm512_cvtps_epi32(b), 16);
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_cvtps_epi32(a), high);
+}
+
+TN_INLINE void vf_store_i16(int16_t *p, vf a)
+{
+    vec_dot_store32(p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
+}
+
+TN_INLINE vi vec_words_q8_0(const uint8_t *block, int64_t half)
+{
+    TN_UNUSED(half);
+    return _mm512_cvtepi8_epi16(vec_dot_load32(block + 2));
+}
+
+TN_INLINE vi vec_words_q4_0(const uint8_t *block, int64_t half)
+{
+    TN_UNUSED(half);
+    __m128i q = vec_dot_load16(block + 2), mask = _mm_set1_epi8(15);
+    __m256i low = _mm256_castsi128_si256(_mm_and_si128(q, mask));
+    __m256i both = _mm256_inserti128_si256(low, _mm_and_si128(_mm_srli_epi16(q, 4), mask), 1);
+    return _mm512_cvtepi8_epi16(_mm256_sub_epi8(both, _mm256_set1_epi8(8)));
 }
 
 TN_INLINE vf vec_codes_q8_0(const uint8_t *block, int64_t n)

@@ -3,7 +3,7 @@
 //
 // Scratch of attention, from shapes alone: a plan is prepared before lengths are known. And how its work is
 // cut, when they are.
-#include "backends/cpu/c/attention_plan.h"
+#include "backends/cpu/c/attention/plan.h"
 
 #include "backends/cpu/accepts.h"
 #include "backends/cpu/kernels.h"

@@ -3,10 +3,10 @@
 //
 // A tile of at most ATTN_DECODE_ROWS rows (decode: the query heads of one KV head) against ATTN_KEYS keys,
 // scores [row][key]. Keys and values are read from the store once, without a copy in f32: keys are converted
-// while they are transposed (strips of ATTN_STRIP keys stay in L1), values while they are multiplied. Rows
-// that come ATTN_AHEAD keys later are prefetched: blocks are not neighbours, and hardware prefetchers stop at
-// pages.
-#include "backends/cpu/c/attention_tile_tmpl.h"
+// while they are transposed (strips of ATTN_STRIP keys stay in L1), values while they are multiplied. During
+// the work on keys the values of the tile are prefetched, then the keys of the next tile: blocks are not
+// neighbours, and hardware prefetchers stop at pages.
+#include "backends/cpu/c/attention/tile_tmpl.h"
 
 // Scales of packed blocks as f32, [n][d / QUANT_BLOCK]: a multiplication then reads them from memory.
 static void decode_scales(const uint8_t *const *at, int64_t n, int64_t d, int64_t block_size, float *scales)
@@ -56,7 +56,9 @@ TN_INLINE vf decode_load_q4_0(const uint8_t *row, int64_t j, const float *scale)
 }
 
 typedef struct decode_keys_args {
-    const uint8_t *const *at; // n rows, a multiple of VEC_N, and those to prefetch
+    const uint8_t *const *at; // n rows, a multiple of VEC_N
+    next_rows *next;          // whose lines are prefetched meanwhile,
+    int64_t n_lines;          // so many for VEC_N elements of VEC_N rows
     const float *scale;       // [n][n_scales]
     int64_t n_scales, n, d;
     float *strip; // [d][ATTN_STRIP]
@@ -64,7 +66,9 @@ typedef struct decode_keys_args {
 
 typedef struct decode_values_args {
     const float *s;                   // [4][ATTN_KEYS]
-    const uint8_t *const *at;         // n_keys rows, and those to prefetch
+    const uint8_t *const *at;         // n_keys rows
+    next_rows *next;                  // whose lines are prefetched meanwhile,
+    int64_t n_lines;                  // so many for 8 rows
     const float *scale;               // [n_keys][n_scales]
     float *o;                         // [4], rows ldo apart
     const float *alpha;               // [4], NULL: o starts at 0
@@ -91,9 +95,9 @@ typedef struct decode_values_args {
     vf_store(o + (i) * g->ldo, a##i);                                                                        \
     if (two) vf_store(o + (i) * g->ldo + VEC_N, b##i);
 
-// keys: strip[d][key] = row[key][d]; size: bytes of VEC_N elements.
+// keys: strip[d][key] = row[key][d]
 // values: o = o * alpha + s . rows, elements [j, j + one or two vectors) of four rows.
-#define DECODE_TYPE(name, size)                                                                              \
+#define DECODE_TYPE(name)                                                                                    \
     static void decode_keys_##name(const decode_keys_args *g)                                                \
     {                                                                                                        \
         for (int64_t i = 0; i < g->n; i += VEC_N) {                                                          \
@@ -101,7 +105,7 @@ typedef struct decode_values_args {
             const float *scale = g->scale + i * g->n_scales;                                                 \
             const int64_t ns = g->n_scales;                                                                  \
             for (int64_t j = 0; j < g->d; j += VEC_N) {                                                      \
-                for (int64_t r = 0; r < VEC_N; r++) TN_PREFETCH(row[r + ATTN_AHEAD] + j * (size) / VEC_N);   \
+                next_prefetch(g->next, g->n_lines);                                                          \
                 VEC_TRANSPOSE(ROW_##name, g->strip + j * ATTN_STRIP + i, (int64_t)ATTN_STRIP);               \
             }                                                                                                \
         }                                                                                                    \
@@ -112,7 +116,7 @@ typedef struct decode_values_args {
         float *o = g->o + j;                                                                                 \
         FOUR(START)                                                                                          \
         for (int64_t k = 0; k < g->n_keys; k++, s++, scale += g->n_scales) {                                 \
-            TN_PREFETCH(g->at[k + ATTN_AHEAD] + j * (size) / VEC_N);                                         \
+            if (k % 2 == 0) next_prefetch(g->next, g->n_lines);                                              \
             vf v0 = decode_load_##name(g->at[k], j, scale);                                                  \
             vf v1 = two ? decode_load_##name(g->at[k], j + VEC_N, scale) : v0;                               \
             FOUR(ADD)                                                                                        \
@@ -130,11 +134,11 @@ typedef struct decode_values_args {
 #define ROW_bf16(r) decode_load_bf16(row[r], j, scale + (r) * ns)
 #define ROW_q8_0(r) decode_load_q8_0(row[r], j, scale + (r) * ns)
 #define ROW_q4_0(r) decode_load_q4_0(row[r], j, scale + (r) * ns)
-DECODE_TYPE(f32, 4 * VEC_N)
-DECODE_TYPE(f16, 2 * VEC_N)
-DECODE_TYPE(bf16, 2 * VEC_N)
-DECODE_TYPE(q8_0, VEC_N * 17 / 16)
-DECODE_TYPE(q4_0, VEC_N * 9 / 16)
+DECODE_TYPE(f32)
+DECODE_TYPE(f16)
+DECODE_TYPE(bf16)
+DECODE_TYPE(q8_0)
+DECODE_TYPE(q4_0)
 #undef ROW_f32
 #undef ROW_f16
 #undef ROW_bf16
@@ -178,20 +182,27 @@ static const decode_type *decode_prepare(const attention_work *w, int32_t src, i
     return &decode_types[TN_TYPE_F32];
 }
 
-static void decode_scores(const attention_work *w, key_rows at, int64_t n_keys)
+static void decode_scores(const attention_work *w, key_rows at, next_rows *next, int64_t n_keys)
 {
     const attention_shape *s = &w->shape;
     if (w->dots) {
-        dot_decode_scores(w, at, n_keys);
+        dot_decode_scores(w, at, next, n_keys);
+        return;
+    }
+    if (half_has(w)) {
+        half_decode_scores(w, at, next, n_keys);
         return;
     }
     float *strip = w->q + ATTN_DECODE_ROWS * s->d_pad;
     const float *scales = w->k + s->d_pad;
     const decode_type *type = decode_prepare(w, 1, attention_round_up(n_keys, VEC_N), at);
     int64_t n_scales = s->d / QUANT_BLOCK;
+    int64_t n_lines = next_share(next, s->d_pad / VEC_N * (ATTN_KEYS / VEC_N));
     for (int64_t j = 0; j < n_keys; j += ATTN_STRIP) {
         int64_t n_vec = attention_round_up(TN_MIN(n_keys - j, ATTN_STRIP), VEC_N);
         type->keys(&(decode_keys_args){.at = at + j,
+                                       .next = next,
+                                       .n_lines = n_lines,
                                        .scale = scales + j * n_scales,
                                        .n_scales = n_scales,
                                        .n = n_vec,
@@ -242,22 +253,22 @@ static void decode_exp(const attention_work *w, int64_t n_keys)
     }
 }
 
-static void decode_step(const attention_work *w, const attention_item *item, const key_tile *t)
+// Values times weights, while the rows `next` are prefetched
+static void decode_values(const attention_work *w, key_rows at, next_rows *next, const key_tile *t)
 {
-    key_rows at;
-    row_range all = {0, item->n_rows, w->rows_vec, w->rows4};
     int64_t n = w->shape.dv_pad;
-    rows_find(w, TN_SRC_attention_k, item, t->key, w->k, at);
-    decode_scores(w, at, t->n_keys);
-    decode_adjust_max(w, t->key, t->n_keys);
-    update_max(w, &all);
-    decode_exp(w, t->n_keys);
-    update_sum(w, &all);
-    rows_find(w, TN_SRC_attention_v, item, t->key, w->v, at);
-    const decode_type *type = decode_prepare(w, 2, t->n_keys, at);
+    if (w->dot_values) {
+        dot_decode_values(w, at, next, t);
+        return;
+    }
+    const decode_type *type = decode_prepare(w, TN_SRC_attention_v, t->n_keys, at);
+    int64_t n_parts = (w->shape.dv + 2 * VEC_N - 1) / (2 * VEC_N) * (w->rows4 / 4);
+    int64_t n_lines = next_share(next, n_parts * (ATTN_KEYS / 2));
     for (int64_t r = 0; r < w->rows4; r += 4)
         type->values(&(decode_values_args){.s = w->s + r * ATTN_KEYS,
                                            .at = at,
+                                           .next = next,
+                                           .n_lines = n_lines,
                                            .scale = w->v + n,
                                            .n_scales = w->shape.dv / QUANT_BLOCK,
                                            .o = w->o + r * n,
@@ -265,4 +276,36 @@ static void decode_step(const attention_work *w, const attention_item *item, con
                                            .ldo = n,
                                            .n_keys = t->n_keys,
                                            .n = attention_round_up(w->shape.dv, VEC_N)});
+}
+
+static next_rows next_rows_get(const attention_work *w, int32_t src, key_rows at)
+{
+    const tn_view *c = &w->step->src[src];
+    return (next_rows){.at = at, .bytes = (int64_t)tn_dtype_row_size(c->dtype, c->ne[3])};
+}
+
+// The keys of the tile at `key` into L2
+static void decode_prefetch(const attention_work *w, const attention_item *item, int64_t key)
+{
+    key_rows at;
+    rows_find(w, TN_SRC_attention_k, item, key, w->k, at);
+    next_rows next = next_rows_get(w, TN_SRC_attention_k, at);
+    next_prefetch(&next, next_share(&next, 1));
+}
+
+static void decode_step(const attention_work *w, const attention_item *item, const key_tile *t)
+{
+    key_rows keys, values;
+    row_range all = {0, item->n_rows, w->rows_vec, w->rows4};
+    rows_find(w, TN_SRC_attention_k, item, t->key, w->k, keys);
+    rows_find(w, TN_SRC_attention_v, item, t->key, w->v, values);
+    next_rows next = next_rows_get(w, TN_SRC_attention_v, values);
+    decode_scores(w, keys, &next, t->n_keys);
+    decode_adjust_max(w, t->key, t->n_keys);
+    update_max(w, &all);
+    decode_exp(w, t->n_keys);
+    update_sum(w, &all);
+    rows_find(w, TN_SRC_attention_k, item, t->key + ATTN_KEYS, w->k, keys);
+    next = next_rows_get(w, TN_SRC_attention_k, keys);
+    decode_values(w, values, &next, t);
 }

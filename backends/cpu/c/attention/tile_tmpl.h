@@ -9,10 +9,10 @@
 // over the keys, and sums of exponentials go to VEC_N buckets by key:
 //   many rows  scores [key][row], ATTN_ROW_GROUP rows at a time: rows in the lanes; k is read by broadcast,
 //   so no transposing (this file) decode     scores [row][key]: keys in the lanes; k is transposed
-//   (attention_decode_tmpl.h)
-#include "backends/cpu/c/attention_plan.h"
+//   (decode_tmpl.h)
+#include "backends/cpu/c/attention/plan.h"
 #include "backends/cpu/c/convert_tmpl.h"
-#include "backends/cpu/c/attention_gemm_tmpl.h"
+#include "backends/cpu/c/attention/gemm_tmpl.h"
 #include "backends/cpu/vec_math.h"
 
 typedef struct attention_work {
@@ -24,8 +24,10 @@ typedef struct attention_work {
     // 1][dv_pad] (for decode the first row is 0), s [ATTN_KEYS][ATTN_ROW_GROUP] scores, o and total
     // [ATTN_ROWS][dv_pad]
     float *q, *k, *v, *s, *o, *total;
+    float *weights; // (ATTN_KEYS / 2 + 1) * ATTN_ROW_GROUP, of dot_values_tmpl.h
     float *row[ROW_NUMBERS];
-    bool dots;               // scores by integers (attention_dot_tmpl.h)
+    bool dots;               // scores by integers (dot_tmpl.h)
+    bool dot_values;         // values by integers (dot_values_tmpl.h)
     bool decode;             // at most ATTN_DECODE_ROWS rows: the layouts for a token or two
     int64_t rows4, rows_vec; // rows rounded up to 4 and to VEC_N
     float low_max, high_min; // keys in [low_max, high_min) are visible to all rows
@@ -121,11 +123,8 @@ static void load_tile(const attention_work *w, const attention_item *item, const
     memset(dst + t->n_keys * stride, 0, (size_t)((n4 - t->n_keys) * stride) * sizeof *dst);
 }
 
-enum { ATTN_AHEAD = 32 }; // keys by which rows are prefetched in decode
-
-// Where the rows of a tile and the next ATTN_AHEAD ones lie; rows that nobody sees or has are
-// a row of zeros.
-typedef const uint8_t *key_rows[ATTN_KEYS + ATTN_AHEAD];
+// Where the rows of a tile lie; rows that nobody sees or has are a row of zeros.
+typedef const uint8_t *key_rows[ATTN_KEYS];
 
 static void rows_find(const attention_work *w, int32_t src, const attention_item *item, int64_t key,
                       const float *zeros, key_rows at)
@@ -133,8 +132,8 @@ static void rows_find(const attention_work *w, int32_t src, const attention_item
     const tn_view *c = &w->step->src[src];
     const int32_t *table = attention_table(w->step, item->seq);
     const uint8_t *zero = (const uint8_t *)zeros;
-    int64_t n = TN_MIN(ATTN_KEYS + ATTN_AHEAD, item->key_high - key),
-            i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
+    int64_t high = TN_MIN(item->key_high, item->split_last * ATTN_SPLIT);
+    int64_t n = TN_MIN(ATTN_KEYS, high - key), i = TN_MAX(0, TN_MIN(item->key_low - key, n)), run;
     for (int64_t j = 0; j < i; j++) at[j] = zero;
     for (; i < n; i += run) {
         int64_t id = table[(key + i) / c->ne[2]], index = (key + i) % c->ne[2];
@@ -145,13 +144,51 @@ static void rows_find(const attention_work *w, int32_t src, const attention_item
         run = TN_MIN(n - i, c->ne[2] - index);
         for (int64_t j = i; j < i + run; j++, x += stride) at[j] = x;
     }
-    for (; i < ATTN_KEYS + ATTN_AHEAD; i++) at[i] = zero;
+    for (; i < ATTN_KEYS; i++) at[i] = zero;
 }
 
-#ifdef VEC_DOTS
-#include "backends/cpu/c/attention_dot_tmpl.h"
+// A tile of rows that are read next. Loops over other rows prefetch them into L2, a line or some for each
+// piece of their own work: a core waits for a limited number of lines, so they have to be asked for evenly.
+typedef struct next_rows {
+    const uint8_t *const *at;  // ATTN_KEYS rows
+    int64_t bytes, row;        // bytes of a row; index of the next one
+    const uint8_t *line, *end; // next line of the row before that, and its end
+} next_rows;
+
+enum { LINE_BYTES = 64 };
+
+// Lines for each of n pieces of work
+static int64_t next_share(const next_rows *next, int64_t n)
+{
+    return (next->bytes * ATTN_KEYS + n * LINE_BYTES - 1) / (n * LINE_BYTES);
+}
+
+TN_INLINE void next_prefetch(next_rows *next, int64_t n_lines)
+{
+    for (; n_lines > 0; n_lines--) {
+        if (next->line >= next->end) {
+            if (next->row == ATTN_KEYS) return;
+            const uint8_t *at = next->at[next->row++];
+            next->line =
+                at + (-(uintptr_t)at & (LINE_BYTES - 1)); // a line that begins before was of the last row
+            next->end = at + next->bytes;
+        }
+        TN_PREFETCH_L2(next->line);
+        next->line += LINE_BYTES;
+    }
+}
+
+#ifdef VEC_HALVES
+#include "backends/cpu/c/attention/half_tmpl.h"
 #else
-#include "backends/cpu/c/attention_no_dot_tmpl.h"
+#include "backends/cpu/c/attention/no_half_tmpl.h"
+#endif
+
+#ifdef VEC_DOTS
+#include "backends/cpu/c/attention/dot_tmpl.h"
+#include "backends/cpu/c/attention/dot_values_tmpl.h"
+#else
+#include "backends/cpu/c/attention/no_dot_tmpl.h"
 #endif
 
 // ROW_TILE holds the tile's maxima: new maximum, its safe form and the factor of what was summed before.
@@ -258,17 +295,20 @@ static void many_unit(const attention_work *w, const key_tile *tile, const row_r
     update_max(w, rows);
     many_exp(w, t->n_keys, rows);
     update_sum(w, rows);
-    gemm(&(gemm_args){.a = w->s,
-                      .a_row = 1,
-                      .a_k = ATTN_ROW_GROUP,
-                      .b = w->v,
-                      .ldb = s->dv_pad,
-                      .c = w->o + rows->first * s->dv_pad,
-                      .ldc = s->dv_pad,
-                      .alpha = w->row[ROW_ALPHA] + rows->first,
-                      .m = rows->n4,
-                      .n = s->dv_pad,
-                      .k = t->n_keys});
+    if (w->dot_values)
+        dot_many_values(w, t->n_keys, rows);
+    else
+        gemm(&(gemm_args){.a = w->s,
+                          .a_row = 1,
+                          .a_k = ATTN_ROW_GROUP,
+                          .b = w->v,
+                          .ldb = s->dv_pad,
+                          .c = w->o + rows->first * s->dv_pad,
+                          .ldc = s->dv_pad,
+                          .alpha = w->row[ROW_ALPHA] + rows->first,
+                          .m = rows->n4,
+                          .n = s->dv_pad,
+                          .k = t->n_keys});
 }
 
 static void many_step(const attention_work *w, const attention_item *item, const key_tile *t)
@@ -277,7 +317,10 @@ static void many_step(const attention_work *w, const attention_item *item, const
         dot_load_keys(w, item, t);
     else
         load_tile(w, item, t, TN_SRC_attention_k);
-    load_tile(w, item, t, TN_SRC_attention_v);
+    if (w->dot_values)
+        dot_load_values(w, item, t);
+    else
+        load_tile(w, item, t, TN_SRC_attention_v);
     for (int64_t r = 0; r < item->n_rows; r += ATTN_ROW_GROUP) {
         row_range rows = {.first = r, .n = TN_MIN(item->n_rows - r, ATTN_ROW_GROUP)};
         rows.n_vec = attention_round_up(rows.n, VEC_N);

@@ -102,12 +102,12 @@ static inline attention_shape attention_shape_get(const tn_step *step)
     return s;
 }
 
-// Floats of scratch: per thread q, keys, values, scores, output, total, row numbers; shared partial rows,
-// each ATTN_PAD numbers (maximum and sum first) and an output.
+// Floats of scratch: per thread q, keys, values, scores, their integers, output, total, row numbers; shared
+// partial rows, each ATTN_PAD numbers (maximum and sum first) and an output.
 static inline int64_t attention_thread_floats(const attention_shape *s)
 {
     return (ATTN_ROWS + ATTN_KEYS + 1) * s->d_pad + (2 * ATTN_ROWS + ATTN_KEYS + 1) * s->dv_pad +
-           ATTN_KEYS * ATTN_ROW_GROUP + ROW_NUMBERS * ATTN_ROWS;
+           (ATTN_KEYS + ATTN_KEYS / 2 + 1) * ATTN_ROW_GROUP + ROW_NUMBERS * ATTN_ROWS;
 }
 
 static inline int64_t attention_partial_floats(const attention_shape *s)

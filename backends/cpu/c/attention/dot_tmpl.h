@@ -143,41 +143,52 @@ static void dot_key(const attention_work *w, const uint8_t *row, int16_t *dst, f
 }
 
 // Columns of VEC_N keys: pairs [d / 2] and scales [d / QUANT_BLOCK], rows ATTN_STRIP apart.
+// With rows that are read next, of which so many lines are prefetched for each vector of blocks.
 typedef struct dot_columns {
     int32_t *pairs;
     float *scale;
+    next_rows *next;
+    int64_t n_lines;
 } dot_columns;
 
-static void dot_column_scales(const uint8_t *const *at, int64_t n_blocks, int64_t size, float *scale)
+// Scales of blocks of `size` bytes of VEC_N rows: [block][row], blocks `stride` floats apart. First they are
+// gathered as f16, then converted where they lie: a load of what was just stored in pieces would wait.
+static void dot_scales_gather(const uint8_t *const *at, int64_t n_blocks, int64_t size, float *scale,
+                              int64_t stride)
 {
-    for (int64_t b = 0; b < n_blocks; b++) {
-        uint16_t packed[VEC_N];
-        for (int64_t i = 0; i < VEC_N; i++) packed[i] = tn_load_u16(at[i] + b * size);
-        vf_store(scale + b * ATTN_STRIP, vf_load_f16((const uint8_t *)packed));
-    }
+    for (int64_t b = 0; b < n_blocks; b++)
+        for (int64_t i = 0; i < VEC_N; i++)
+            memcpy((uint8_t *)(scale + b * stride) + 2 * i, at[i] + b * size, sizeof(uint16_t));
+}
+
+static void dot_scales_convert(int64_t n_blocks, float *scale, int64_t stride)
+{
+    for (int64_t b = 0; b < n_blocks; b++)
+        vf_store(scale + b * stride, vf_load_f16((const uint8_t *)(scale + b * stride)));
 }
 
 // Blocks [b, b + n) of VEC_N keys, no more than fill a vector, each with so many groups of four bytes.
 // clang-format off
 #define DOT_COLUMNS(name, block_size, groups)                                                                \
-    TN_INLINE void dot_part_##name(const uint8_t *const *at, int64_t b, int64_t n, int32_t *pairs)           \
+    TN_INLINE void dot_part_##name(const uint8_t *const *at, int64_t b, int64_t n, dot_columns to)           \
     {                                                                                                        \
         const int64_t size = block_size;                                                                     \
         float codes[VEC_N * VEC_N];                                                                          \
-        for (int64_t r = 0; r < VEC_N; r++) TN_PREFETCH(at[r + ATTN_AHEAD] + b * size);                      \
+        next_prefetch(to.next, to.n_lines);                                                                  \
         VEC_TRANSPOSE(ROW_##name, codes, (int64_t)VEC_N);                                                    \
         for (int64_t i = 0; i < n * (groups); i++) {                                                         \
             int64_t first = (b + i / (groups)) * DOT_PAIRS + i % (groups) * 2;                               \
-            vec_pairs_##name(codes + i * VEC_N, pairs + first * ATTN_STRIP, ATTN_STRIP);                     \
+            vec_pairs_##name(codes + i * VEC_N, to.pairs + first * ATTN_STRIP, ATTN_STRIP);                  \
         }                                                                                                    \
     }                                                                                                        \
     static void dot_columns_##name(const uint8_t *const *at, int64_t n_blocks, dot_columns to)               \
     {                                                                                                        \
         enum { AT_ONCE = VEC_N / (groups) };                                                                 \
         int64_t b = 0;                                                                                       \
-        for (; b + AT_ONCE <= n_blocks; b += AT_ONCE) dot_part_##name(at, b, AT_ONCE, to.pairs);             \
-        if (b < n_blocks) dot_part_##name(at, b, n_blocks - b, to.pairs);                                    \
-        dot_column_scales(at, n_blocks, block_size, to.scale);                                               \
+        dot_scales_gather(at, n_blocks, block_size, to.scale, ATTN_STRIP);                                   \
+        for (; b + AT_ONCE <= n_blocks; b += AT_ONCE) dot_part_##name(at, b, AT_ONCE, to);                   \
+        if (b < n_blocks) dot_part_##name(at, b, n_blocks - b, to);                                          \
+        dot_scales_convert(n_blocks, to.scale, ATTN_STRIP);                                                  \
     }
 #define ROW_q8_0(r) vec_codes_q8_0(at[r] + b * size, n)
 #define ROW_q4_0(r) vec_codes_q4_0(at[r] + b * size, n)
@@ -188,11 +199,12 @@ DOT_COLUMNS(q4_0, Q4_0_SIZE, 4)
 #undef DOT_COLUMNS
 // clang-format on
 
-// --- where it lies: q and k of the work (attention_tile_tmpl.h) can hold f32 of all, and this takes less
+// --- where it lies: q and k of the work (tile_tmpl.h) can hold f32 of all, and this takes less
 
-static bool dot_has(const attention_work *w)
+// Of keys or values
+static bool dot_has(const attention_work *w, int32_t src)
 {
-    tn_dtype type = w->step->src[TN_SRC_attention_k].dtype;
+    tn_dtype type = w->step->src[src].dtype;
     return type == TN_TYPE_Q8_0 || type == TN_TYPE_Q4_0;
 }
 
@@ -210,7 +222,7 @@ static float *dot_decode_q_scale(const attention_work *w)
 static dot_columns dot_decode_strip(const attention_work *w)
 {
     float *pairs = w->q + ATTN_DECODE_ROWS * w->shape.d;
-    return (dot_columns){(int32_t *)(void *)pairs, pairs + ATTN_STRIP / 2 * w->shape.d};
+    return (dot_columns){.pairs = (int32_t *)(void *)pairs, .scale = pairs + ATTN_STRIP / 2 * w->shape.d};
 }
 
 // Of many rows: keys [ATTN_KEYS][d], their scales, and behind all keys a row of zeros, or while queries are
@@ -275,15 +287,18 @@ static void dot_queries_end(const attention_work *w, int64_t first, int64_t n_ro
 
 // --- keys and scores -------------------------------------------------------------------------------------
 
-static void dot_decode_scores(const attention_work *w, const uint8_t *const *at, int64_t n_keys)
+static void dot_decode_scores(const attention_work *w, const uint8_t *const *at, next_rows *next,
+                              int64_t n_keys)
 {
     bool q8 = w->step->src[TN_SRC_attention_k].dtype == TN_TYPE_Q8_0;
     dot_columns strip = dot_decode_strip(w);
-    int64_t n_blocks = w->shape.d / QUANT_BLOCK;
+    int64_t n_blocks = w->shape.d / QUANT_BLOCK, at_once = VEC_N / (q8 ? 8 : 4);
+    int64_t n_parts = (n_blocks + at_once - 1) / at_once * (ATTN_KEYS / VEC_N);
+    int64_t n_lines = next_share(next, n_parts);
     for (int64_t j = 0; j < n_keys; j += ATTN_STRIP) {
         int64_t n_vec = attention_round_up(TN_MIN(n_keys - j, ATTN_STRIP), VEC_N);
         for (int64_t i = 0; i < n_vec; i += VEC_N) {
-            dot_columns to = {strip.pairs + i, strip.scale + i};
+            dot_columns to = {strip.pairs + i, strip.scale + i, next, n_lines};
             if (q8)
                 dot_columns_q8_0(at + j + i, n_blocks, to);
             else

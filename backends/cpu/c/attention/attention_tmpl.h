@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention over a paged cache (the contract is at the head of ops/attention/attention.c), any mix of
-// prefill and decode. Work: items of attention_plan.h, which the parts divide among themselves; two phases if
-// items are single splits. Scratch: per thread 1.3 KiB * D + 2 KiB * Dv + 34 KiB; no scores beyond 128 keys
+// prefill and decode. Work: items of plan.h, which the parts divide among themselves; two phases if
+// items are single splits. Scratch: per thread 1.3 KiB * D + 2 KiB * Dv + 46 KiB; no scores beyond 128 keys
 // by 48 rows exist. Operations: 2 (D + Dv) per visible (query, key, head). Bytes: each K and V row once per
 // tile of 192 (query, head) rows. Limit: multiply-adds for prefill, memory for decode; numbers in
 // backends/cpu/README.md. Masked keys count as weight 0, so a NaN or infinity in a value row reaches every
 // row of its tile.
-#include "backends/cpu/c/attention_decode_tmpl.h"
+#include "backends/cpu/c/attention/decode_tmpl.h"
 #include "backends/cpu/c/rows.h"
 #include "backends/cpu/kernels.h"
 
@@ -22,6 +22,7 @@ static void work_init(attention_work *w, const tn_cpu_task *task)
     w->k = p, p += (ATTN_KEYS + 1) * s->d_pad;
     w->v = p, p += (ATTN_KEYS + 1) * s->dv_pad;
     w->s = p, p += ATTN_KEYS * ATTN_ROW_GROUP;
+    w->weights = p, p += (ATTN_KEYS / 2 + 1) * ATTN_ROW_GROUP;
     w->o = p, p += ATTN_ROWS * s->dv_pad;
     w->total = p, p += ATTN_ROWS * s->dv_pad;
     for (int i = 0; i < ROW_NUMBERS; i++) w->row[i] = p, p += ATTN_ROWS;
@@ -42,7 +43,8 @@ static void rows_init(attention_work *w, const attention_item *item)
     const attention_shape *s = &w->shape;
     const float *sinks = row_optional(w->step, 6);
     w->decode = item->n_rows <= ATTN_DECODE_ROWS;
-    w->dots = dot_has(w);
+    w->dots = dot_has(w, TN_SRC_attention_k);
+    w->dot_values = dot_has(w, TN_SRC_attention_v);
     w->rows4 = attention_round_up(item->n_rows, 4);
     w->rows_vec = attention_round_up(item->n_rows, VEC_N);
     w->low_max = 0.0f;
@@ -124,6 +126,7 @@ static void split_run(attention_work *w, const attention_item *item, int64_t spl
         w->row[ROW_MAX][r] = -INFINITY;
         w->row[ROW_SUM][r] = 0.0f;
     }
+    if (w->decode && split == item->split_first) decode_prefetch(w, item, first);
     for (int64_t key = first; key < last; key += ATTN_KEYS) {
         key_tile t = {.key = key, .n_keys = TN_MIN(ATTN_KEYS, last - key), .first = key == first};
         if (w->decode)
