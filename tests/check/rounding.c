@@ -194,6 +194,8 @@ static const struct {
     {"gemv_int8", tn_matmul_quantise_row, NULL, 0.0, 0.0}, // like the kernels of the CPU, to the bit
     {"gemm_coopmat_bf16", round_bf16, round_bf16, 0.0, 0.0},
     {"gemm_coopmat_f16", round_f16, round_to_f16, 0.0, 0.0},
+    {"gemm_fragment_bf16", round_bf16, round_bf16, 0.0, 0.0},
+    {"gemm_fragment_f16", round_f16, round_to_f16, 0.0, 0.0},
     {"gemm_skinny_bf16", round_bf16, round_bf16, 0.0, 0.0},
     {"gemm_skinny_f16", round_f16, round_to_f16, 0.0, 0.0},
     {"gemm_tile_f16", round_half, round_half_runs, HALF_SUMS, 0.0},

@@ -630,6 +630,8 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     if (as_gpu) o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
     if (state.matrices && !state.profile)
         o->properties.limits.maxComputeSharedMemorySize = 48 << 10; // lavapipe accepts more than it states
+    if (state.matrices && !state.profile)
+        o->properties.vendorID = 0x10de; // emulated matrices lie as NVIDIA's
     for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
         VkPhysicalDeviceVulkan11Properties *p11 = (void *)s;
         VkPhysicalDeviceSubgroupSizeControlProperties *sizes = (void *)s;

@@ -6,15 +6,17 @@
 
 // Constants of the shader; elements to a multiple of which it fills rows; alignment of the rows after their
 // factors.
-enum { C_ELEMENT, C_TOP, ROW_ELEMS = 64, ALIGNMENT = 256 };
+enum { C_ELEMENT, C_TOP, C_ORDER, ROW_ELEMS = 64, ORDERED_ELEMS = 256, ALIGNMENT = 256 };
 
-void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d)
+void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, int32_t order,
+                                tn_vk_dispatch *d)
 {
     const tn_view *x = &step->src[0];
     tn_product p = tn_product_get(step);
     d->shader = TN_VK_SHADER_convert_16bit;
     d->constants[C_ELEMENT] = element;
     d->constants[C_TOP] = top;
+    d->constants[C_ORDER] = order;
     d->constants[TN_VK_LAYOUT] = tn_vk_aligned_elems(x, 4) && (!p.norm || tn_vk_aligned_elems(p.norm, 4));
     if (p.norm) {
         d->args.n[TN_VK_N_PRODUCT_NORM] = p.at.norm;
@@ -25,9 +27,10 @@ void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t t
     d->groups = tn_view_n_rows(x);
 }
 
-int64_t tn_vk_convert_16bit_size(const tn_step *step)
+int64_t tn_vk_convert_16bit_size(const tn_step *step, int32_t order)
 {
     int64_t rows = tn_view_n_rows(&step->src[0]),
-            row = tn_vk_div_up(step->src[0].ne[3], ROW_ELEMS) * ROW_ELEMS * 2;
+            unit = order == TN_VK_ORDER_NONE ? ROW_ELEMS : ORDERED_ELEMS,
+            row = tn_vk_div_up(step->src[0].ne[3], unit) * unit * 2;
     return tn_vk_div_up(rows * (int64_t)sizeof(float), ALIGNMENT) * ALIGNMENT + rows * row;
 }

@@ -232,7 +232,8 @@ static bool expands(const tn_vk *v, const tn_product *like)
 // Where in scratch the expanded weight i starts; n_weights: where all end.
 static int64_t expanded_at(const tn_step *step, const tn_product *p, int32_t i)
 {
-    int64_t at = tn_vk_div_up(tn_vk_convert_16bit_size(step), EXPANDED_UNIT) * EXPANDED_UNIT;
+    int64_t at =
+        tn_vk_div_up(tn_vk_convert_16bit_size(step, TN_VK_ORDER_NONE), EXPANDED_UNIT) * EXPANDED_UNIT;
     for (int32_t w = 0; w < i; w++)
         at += tn_vk_div_up(p->w[w]->ne[2] * p->k * (int64_t)sizeof(uint16_t), EXPANDED_UNIT) * EXPANDED_UNIT;
     return at;
@@ -291,12 +292,13 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t 
     const tile *t = choose(d->v, &like);
     bool expand = expands(d->v, &like);
     int32_t before = p.ids ? 2 : expand ? 1 + p.n_weights : 1; // dispatches before that of the first result
-    d->scratch = expand ? expanded_at(step, &p, p.n_weights) : tn_vk_convert_16bit_size(step);
+    d->scratch =
+        expand ? expanded_at(step, &p, p.n_weights) : tn_vk_convert_16bit_size(step, TN_VK_ORDER_NONE);
     if (p.ids)
         d->scratch += VECTOR * (1 + most_blocks(&p, LEAST_TILE_ROWS)) +
                       tn_view_n_rows(p.y[0]) * (int64_t)sizeof(int32_t);
     if (i == 0) {
-        tn_vk_launch_convert_16bit(step, element, TOP, d);
+        tn_vk_launch_convert_16bit(step, element, TOP, TN_VK_ORDER_NONE, d);
     } else if (i < before) {
         if (expand)
             launch_expand(step, &p, i - 1, element, d);

@@ -16,44 +16,78 @@ enum {
     TOP = 14         // the largest exponent of f16 is 15: rows are scaled to one below it
 };
 // GEMV runs what has fewer rows. Tokens/s of an 8B model on an H200 with 2, 3, 4, 6, 8 rows: Q4_K_M by GEMV
-// with int8 activations 453, 486, 639, 607, 791, by this 243, 366, 486, 720, 954; BF16 with 4, 8 rows by GEMV
-// 301, 317, by this 572, 1121.
-enum { MIN_ROWS_QUANTISED = 5, MIN_ROWS_PLAIN = 3 };
+// with int8 activations 453, 486, 639, 607, 791, by gemm_skinny.comp 243, 366, 486, 720, 954; BF16 with 4, 8
+// rows by GEMV 301, 317, by this 572, 1121. Of eight layers on an H100 with 3, 4, 5 rows: GEMV 1625, 2141,
+// 1743, gemm_fragment.comp 1819, 2407, 2986.
+enum { MIN_ROWS_QUANTISED = 5, MIN_ROWS_FRAGMENTS = 3, MIN_ROWS_PLAIN = 3 };
 enum { MIN_SLICES = 2 }; // of a part
 // Constants of the shader.
-enum { C_TILE = 2, C_THREADS = 4, C_GATED };
+enum { C_TILE = 2, C_THREADS = 4, C_FORM };
+enum { FORM_GATED = 1, FORM_DIRECT = 2 };
 
-// Blocks of 16 rows, matrices of 16 columns of a subgroup, subgroups, slices of x in shared memory, and
-// workgroups that a product is divided into if its common dimension is long enough: enough for the 132
-// multiprocessors of the largest devices of 2025. Measured on an H200 with eight layers of an 8B model in
-// Q4_K_M: other tiles were 1 to 40 % slower, and twice as many workgroups 0 to 7 %.
+// Blocks of 16 rows, matrices of 16 columns of a subgroup, subgroups, pieces of x of 128 elements in shared
+// memory (gemm_fragment.comp has two such buffers), and workgroups that a product is divided into if its
+// common dimension is long enough: enough for the 132 multiprocessors of the largest devices of 2025.
+// Measured on an H200 with eight layers of an 8B model in Q4_K_M, gemm_skinny.comp: other tiles were 1 to 40
+// % slower, and twice as many workgroups 0 to 7 %.
 typedef struct tile {
-    int32_t m, n, teams, slices, groups;
+    int32_t m, n, teams, pieces, groups;
 } tile;
-static const tile tiles[] = {
-    {1, 1, 8, 1, 264},  // 16 x 128
-    {2, 1, 16, 1, 132}, // 32 x 256
-    {2, 1, 8, 1, 132},  // 32 x 128, where workgroups are smaller
-    {4, 1, 8, 1, 132},  // 64 x 128
-};
+enum { N_TILES = 4 };
+typedef struct form {
+    int32_t shader;
+    bool fragments; // weights stay in registers, and x has an order of its own
+    tile tiles[N_TILES];
+} form;
+// clang-format off
+#define TILES_IN_MEMORY                                                                                      \
+    {                                                                                                        \
+        {1, 1, 8, 1, 264},  /* 16 x 128 */                                                                   \
+        {2, 1, 16, 1, 132}, /* 32 x 256 */                                                                   \
+        {2, 1, 8, 1, 132},  /* 32 x 128, where workgroups are smaller */                                     \
+        {4, 1, 8, 1, 132},  /* 64 x 128 */                                                                   \
+    }
+// On an H100 other tiles were up to 17 % slower.
+#define TILES_IN_REGISTERS                                                                                   \
+    {                                                                                                        \
+        {1, 1, 16, 2, 132}, /* 16 x 256 */                                                                   \
+        {2, 1, 16, 1, 132}, /* 32 x 256 */                                                                   \
+        {2, 1, 8, 1, 132},  /* 32 x 128, where workgroups are smaller */                                     \
+        {4, 1, 8, 1, 132},  /* 64 x 128 */                                                                   \
+    }
+// clang-format on
+static const form in_memory = {TN_VK_SHADER_gemm_skinny_f16, false, TILES_IN_MEMORY};
+static const form in_memory_bf16 = {TN_VK_SHADER_gemm_skinny_bf16, false, TILES_IN_MEMORY};
+static const form in_registers = {TN_VK_SHADER_gemm_fragment_f16, true, TILES_IN_REGISTERS};
+static const form in_registers_bf16 = {TN_VK_SHADER_gemm_fragment_bf16, true, TILES_IN_REGISTERS};
 
-static bool accepts(const tn_step *step, tn_dtype element)
+static bool accepts(const tn_step *step, tn_dtype element, int32_t min_quantised)
 {
     tn_product p = tn_product_get(step);
     int64_t rows = tn_view_n_rows(&step->dst[0]);
     bool quantised = p.n_weights > 0 && tn_dtype_block_elems(p.w[0]->dtype) > 1;
-    return p.n_weights > 0 && !p.ids && rows >= (quantised ? MIN_ROWS_QUANTISED : MIN_ROWS_PLAIN) &&
+    return p.n_weights > 0 && !p.ids && rows >= (quantised ? min_quantised : MIN_ROWS_PLAIN) &&
            rows <= MAX_ROWS && tn_vk_fits_coopmat(step, &p, element);
 }
 
 bool tn_vk_accepts_gemm_skinny_bf16(const tn_step *step)
 {
-    return accepts(step, TN_TYPE_BF16);
+    return accepts(step, TN_TYPE_BF16, MIN_ROWS_QUANTISED);
 }
 
 bool tn_vk_accepts_gemm_skinny_f16(const tn_step *step)
 {
-    return accepts(step, TN_TYPE_F16);
+    return accepts(step, TN_TYPE_F16, MIN_ROWS_QUANTISED);
+}
+
+bool tn_vk_accepts_gemm_fragment_bf16(const tn_step *step)
+{
+    return accepts(step, TN_TYPE_BF16, MIN_ROWS_FRAGMENTS);
+}
+
+bool tn_vk_accepts_gemm_fragment_f16(const tn_step *step)
+{
+    return accepts(step, TN_TYPE_F16, MIN_ROWS_FRAGMENTS);
 }
 
 static int32_t tile_threads(const tn_vk *v, const tile *t)
@@ -61,23 +95,26 @@ static int32_t tile_threads(const tn_vk *v, const tile *t)
     return v->coopmat.subgroup * t->teams;
 }
 
-// Shared memory as the shader has it: half a slice of weights of each subgroup, and slices of x.
-static bool fits(const tn_vk *v, const tile *t)
+// Shared memory as the shaders have it: half a slice of weights of each subgroup and pieces of x, or two
+// buffers of pieces of x and later in their place the sums.
+static bool fits(const tn_vk *v, const form *f, const tile *t)
 {
     int64_t weights = (int64_t)t->teams * SIZE * t->n * (DEPTH / 16 + 1),
-            x = (int64_t)SIZE * t->m * (t->slices * DEPTH / 8 + 1);
-    return (weights + x + 1) * VECTOR <= v->max_shared && tile_threads(v, t) <= (int32_t)v->max_threads;
+            x = (int64_t)SIZE * t->m * (t->pieces * DEPTH / 8 + 1),
+            sums = (int64_t)t->teams * SIZE * (4 * t->n + 1),
+            size = f->fragments ? TN_MAX(2 * x, sums) : weights + x;
+    return (size + 1) * VECTOR <= v->max_shared && tile_threads(v, t) <= (int32_t)v->max_threads;
 }
 
 // The first tile that has all rows.
-static const tile *select_tile(const tn_vk *v, const tn_product *p)
+static const tile *select_tile(const tn_vk *v, const form *f, const tn_product *p)
 {
     int64_t rows = tn_view_n_rows(p->y[0]);
-    size_t i = 0;
-    if (v->tile > 0 && v->tile <= (int32_t)TN_COUNT(tiles) && fits(v, &tiles[v->tile - 1]))
-        return &tiles[v->tile - 1];
-    while (i + 1 < TN_COUNT(tiles) && (SIZE * tiles[i].m < rows || !fits(v, &tiles[i]))) i++;
-    return &tiles[i];
+    int32_t i = 0;
+    if (v->tile > 0 && v->tile <= N_TILES && fits(v, f, &f->tiles[v->tile - 1]))
+        return &f->tiles[v->tile - 1];
+    while (i + 1 < N_TILES && (SIZE * f->tiles[i].m < rows || !fits(v, f, &f->tiles[i]))) i++;
+    return &f->tiles[i];
 }
 
 static int64_t tiles_of(const tn_product *p, int32_t i, const tile *t)
@@ -102,53 +139,106 @@ static int64_t sums_of(const tn_product *p, int32_t i, const tile *t, int64_t pa
     return tn_vk_div_up(tiles_of(p, i, t) * parts * size, ALIGNMENT) * ALIGNMENT;
 }
 
+// The order of x for the weights of result i: what gemm_fragment.comp has an invocation load of them.
+static int32_t order_of(const tn_product *p, int32_t i, tn_dtype element)
+{
+    const tn_view *w = p->w[i], *up = p->glu ? p->w[1] : w;
+    enum { RUN = 16, RUN_K_QUANT = 32, RUN_Q6_K = 64 };
+    if (w->dtype != up->dtype) return RUN;
+    if (w->dtype == element && tn_vk_aligned_elems(w, 8) && tn_vk_aligned_elems(up, 8))
+        return TN_VK_ORDER_VECTORS;
+    switch (w->dtype) {
+    case TN_TYPE_Q4_K:
+        return element == TN_TYPE_F16 ? TN_VK_ORDER_Q4_K : RUN_K_QUANT;
+    case TN_TYPE_Q2_K:
+    case TN_TYPE_Q3_K:
+    case TN_TYPE_Q5_K:
+        return RUN_K_QUANT;
+    case TN_TYPE_Q6_K:
+        return element == TN_TYPE_F16 ? TN_VK_ORDER_Q6_K : RUN_Q6_K;
+    default:
+        return RUN;
+    }
+}
+
+// Copies of x in scratch: one for each order that a result needs. `p` is the product whose extents decide.
+typedef struct copies {
+    int32_t n, order[TN_MAX_DST], of[TN_MAX_DST]; // of: the copy of a result
+    int64_t size;                                 // bytes of one
+} copies;
+static copies find_copies(const tn_step *step, const tn_product *p, const form *f, tn_dtype element)
+{
+    copies c = {0};
+    for (int32_t i = 0; i < p->n_results; i++) {
+        int32_t order = f->fragments ? order_of(p, i, element) : TN_VK_ORDER_NONE, k = 0;
+        while (k < c.n && c.order[k] != order) k++;
+        if (k == c.n) c.order[c.n++] = order;
+        c.of[i] = k;
+    }
+    c.size = tn_vk_div_up(tn_vk_convert_16bit_size(step, c.order[0]), ALIGNMENT) * ALIGNMENT;
+    return c;
+}
+
 static void launch_result(const tn_step *step, const tn_product *p, int32_t i, const tile *t, int64_t parts,
-                          tn_vk_dispatch *d)
+                          const copies *x, tn_vk_dispatch *d)
 {
     int32_t *c = d->constants, *n = d->args.n;
-    int64_t at = tn_vk_div_up(tn_vk_convert_16bit_size(step), ALIGNMENT) * ALIGNMENT, counter = 0;
+    int64_t at = x->n * x->size, counter = 0;
     for (int32_t r = 0; r < i; r++) {
         at += sums_of(p, r, t, parts);
         counter += tiles_of(p, r, t);
     }
     tn_vk_product_bind(step, p, i, d);
     bool gated = p->glu != NULL;
-    c[C_TILE] = t->m | t->n << 4 | t->teams << 8 | t->slices << 16;
+    c[C_TILE] = t->m | t->n << 4 | t->teams << 8 | t->pieces << 16;
     c[C_THREADS] = tile_threads(d->v, t);
-    c[C_GATED] = gated;
+    c[C_FORM] = (gated ? FORM_GATED : 0) | (x->order[x->of[i]] == TN_VK_ORDER_VECTORS ? FORM_DIRECT : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
     n[TN_VK_N_PRODUCT_SPLITS] = (int32_t)parts;
     n[TN_VK_N_PRODUCT_SUMS] = (int32_t)(at / ALIGNMENT);
     n[TN_VK_N_PRODUCT_COUNTERS] = (int32_t)counter;
+    n[TN_VK_N_PRODUCT_COPY] = (int32_t)(x->of[i] * x->size / ALIGNMENT);
     d->groups = tiles_of(p, i, t) * parts;
     d->waits = i == 0;
 }
 
-static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t shader, tn_vk_dispatch *d)
+static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, const form *f, tn_vk_dispatch *d)
 {
     tn_product p = tn_product_get(step), like = tn_product_get(d->like);
-    const tile *t = select_tile(d->v, &like);
+    const tile *t = select_tile(d->v, f, &like);
+    copies x = find_copies(step, &like, f, element);
     int64_t parts = parts_of(&like, t);
-    d->scratch = tn_vk_div_up(tn_vk_convert_16bit_size(step), ALIGNMENT) * ALIGNMENT;
+    d->scratch = x.n * x.size;
     for (int32_t r = 0; r < p.n_results; r++) {
         d->scratch += sums_of(&p, r, t, parts);
         d->counters += tiles_of(&p, r, t);
     }
-    if (i == 0) {
-        tn_vk_launch_convert_16bit(step, element, TOP, d);
+    if (i < x.n) {
+        tn_vk_launch_convert_16bit(step, element, TOP, x.order[i], d);
+        d->args.n[TN_VK_N_PRODUCT_COPY] = (int32_t)(i * x.size / ALIGNMENT);
     } else {
-        launch_result(step, &p, i - 1, t, parts, d);
-        d->shader = shader;
+        launch_result(step, &p, i - x.n, t, parts, &x, d);
+        d->shader = f->shader;
     }
-    return 1 + p.n_results;
+    return x.n + p.n_results;
 }
 
 int32_t tn_vk_launch_gemm_skinny_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_F16, TN_VK_SHADER_gemm_skinny_f16, d);
+    return launch(step, i, TN_TYPE_F16, &in_memory, d);
 }
 
 int32_t tn_vk_launch_gemm_skinny_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    return launch(step, i, TN_TYPE_BF16, TN_VK_SHADER_gemm_skinny_bf16, d);
+    return launch(step, i, TN_TYPE_BF16, &in_memory_bf16, d);
+}
+
+int32_t tn_vk_launch_gemm_fragment_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    return launch(step, i, TN_TYPE_F16, &in_registers, d);
+}
+
+int32_t tn_vk_launch_gemm_fragment_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    return launch(step, i, TN_TYPE_BF16, &in_registers_bf16, d);
 }

@@ -47,11 +47,9 @@ const uint N_VECTORS = DIRECT ? VECTORS : 0, N_PAIRS = DIRECT ? 0 : PAIRS; // th
 #define CODES  (TYPE == TYPE_UP && HAS_CODES(TYPE))
 MATRIX_SPACE(X + TILE_M * ROW_X)
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer ExchangedFour { vec4 v; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Counter { uint v; };
-shared uint ready;
+#include "backends/vulkan/product/split_sums.glsl"
 
-uint thread = gl_LocalInvocationID.x, team = thread / LANES, own = team * OWN, n, columns, rows, r0, j0;
+uint own = team * OWN;
 Weight pairs[PAIRS];
 uint64_t from_w[VECTORS];
 // A slice, and the one after it.
@@ -191,39 +189,6 @@ void load_x(uint k0)
     }
 }
 
-// --- results -------------------------------------------------------------------------------------------
-
-// Writes 16 rows of the subgroup's sums to those of its part in scratch.
-void store_strip(uint strip, uint64_t to)
-{
-    UNROLL for (uint e = LANE; e < 64 * N; e += LANES) {
-        uint row = e / (4 * N), four = e % (4 * N);
-        ExchangedFour(to + 4 * ((16 * strip + row) * TILE_N + 16 * N * team + 4 * four)).v =
-            uintBitsToFloat(space[own + row * SUMS_ROW + four]);
-    }
-}
-
-// Adds the sums of all parts of the tile, and finishes its results.
-void finish_tile(uint64_t from, uint parts, float touched)
-{
-    const uint WIDE = GATED != 0 ? TILE_N / 2 : TILE_N;
-    [[dont_unroll]] for (uint e = thread; e < TILE_M * WIDE / 4; e += THREADS) {
-        uint row = e / (WIDE / 4), c = 4 * (e % (WIDE / 4)), r = r0 + row;
-        if (r >= rows) break;
-        vec4 v = vec4(0.0), up = vec4(0.0);
-        uint64_t at = from + 4 * (row * TILE_N + c);
-        for (uint s = 0; s < parts; s++, at += 4 * TILE_M * TILE_N) {
-            v += ExchangedFour(at).v;
-            if (GATED != 0) up += ExchangedFour(at + 4 * WIDE).v;
-        }
-        float scale = load_f32(args.scratch + 4 * int64_t(r));
-        [[dont_unroll]] for (uint i = 0; i < 4; i++) {
-            uint j = j0 + c + i;
-            if (j < columns) finish(r, j, v[i] * scale, up[i] * scale, residual_of(r, j) + touched);
-        }
-    }
-}
-
 void main()
 {
     float touched = touch_record(LANE);
@@ -265,23 +230,12 @@ void main()
             matrix_sync();
         }
     }
-    uint64_t sums = args.scratch + 256 * uint64_t(args.n[N_PRODUCT_SUMS]) +
-                    uint64_t(tile) * parts * (4 * TILE_M * TILE_N);
+    uint64_t sums = sums_of_tile(tile, parts);
     UNROLL for (uint i = 0; i < M; i++) {
         UNROLL for (uint j = 0; j < N; j++) matrix_c(own + 4 * j, SUMS_ROW, acc[i][j]);
         matrix_sync();
-        store_strip(i, sums + part * (4 * TILE_M * TILE_N));
+        store_strip(i, own, sums + part * (4 * TILE_M * TILE_N));
         matrix_sync();
     }
-    memoryBarrierBuffer();
-    barrier();
-    if (parts > 1) {
-        uint64_t counter = args.counters + 4 * uint64_t(uint(args.n[N_PRODUCT_COUNTERS]) + tile);
-        if (thread == 0) ready = atomicAdd(Counter(counter).v, 1u);
-        barrier();
-        if (ready + 1 < parts) return;
-        memoryBarrierBuffer();
-        if (thread == 0) Counter(counter).v = 0; // for the next step
-    }
-    finish_tile(sums, parts, touched);
+    finish_part(sums, tile, parts, touched);
 }

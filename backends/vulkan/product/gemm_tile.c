@@ -107,9 +107,9 @@ int32_t tn_vk_launch_gemm_tile(const tn_step *step, int32_t i, tn_vk_dispatch *d
 int32_t tn_vk_launch_gemm_tile_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     tn_product p = tn_product_get(step);
-    d->scratch = tn_vk_convert_16bit_size(step);
+    d->scratch = tn_vk_convert_16bit_size(step, TN_VK_ORDER_NONE);
     if (i == 0) {
-        tn_vk_launch_convert_16bit(step, TN_TYPE_F16, TOP, d);
+        tn_vk_launch_convert_16bit(step, TN_TYPE_F16, TOP, TN_VK_ORDER_NONE, d);
     } else {
         d->shader = TN_VK_SHADER_gemm_tile_f16;
         d->waits = i == 1;

@@ -19,9 +19,11 @@ bool tn_vk_product_is_gemv(const tn_step *step, const tn_product *p);
 int64_t tn_vk_row_stride(const tn_view *v);
 
 // convert_16bit.c: the dispatch that writes x as f16 or bf16 to scratch, and the scratch that it needs. f16:
-// the largest finite value of a row is scaled to 2^top .. 2^(top + 1).
-void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, tn_vk_dispatch *d);
-int64_t tn_vk_convert_16bit_size(const tn_step *step);
+// the largest finite value of a row is scaled to 2^top .. 2^(top + 1). order: of the elements, TN_VK_ORDER_*,
+// or how far runs are apart.
+void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, int32_t order,
+                                tn_vk_dispatch *d);
+int64_t tn_vk_convert_16bit_size(const tn_step *step, int32_t order);
 // gemm_coopmat.c: whether a product without experts can be computed with cooperative matrices of that type of
 // element (BF16 or F16): by its types, strides and precision. Rows and norm are not looked at.
 bool tn_vk_fits_coopmat(const tn_step *step, const tn_product *p, tn_dtype element);

@@ -59,9 +59,13 @@ enum {
     TN_VK_N_PRODUCT_RESULT_STRIDE,   // the same of the result
     TN_VK_N_PRODUCT_BLOCKS,          // most blocks of rows that share an expert (product/sort_by_expert.comp)
     TN_VK_N_PRODUCT_EXPANDED = 15,   // instead: where in scratch expanded weights start, by 256 bytes
+    TN_VK_N_PRODUCT_COPY = 13,       // instead: where in scratch the copy of x starts, by 256 bytes
     TN_VK_N_PRODUCT_COUNTERS = 12,   // instead: the first counter of a product divided into parts
     TN_VK_N_PRODUCT_SUMS = 15        // and where in scratch the sums of its parts start, by 256 bytes
 };
+
+// Orders of the elements of x (product/convert_16bit.comp).
+enum { TN_VK_ORDER_NONE, TN_VK_ORDER_VECTORS, TN_VK_ORDER_Q4_K, TN_VK_ORDER_Q6_K };
 
 // A weight in planes (backends/planes.def): plane p of row r starts at plane[p] + r * row_size[p].
 enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };

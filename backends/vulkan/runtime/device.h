@@ -66,6 +66,10 @@ enum {
     // shared memory.
     TN_VK_COOPMAT_16 = 256,
     TN_VK_COOPMAT_16_BF16 = TN_VK_COOPMAT_16 | TN_VK_COOPMAT_BF16,
+    // Their elements lie with the invocations as on NVIDIA's devices (shaders/coopmat.glsl).
+    TN_VK_COOPMAT_LAYOUT = 512,
+    TN_VK_FRAGMENTS = TN_VK_COOPMAT_16 | TN_VK_COOPMAT_LAYOUT,
+    TN_VK_FRAGMENTS_BF16 = TN_VK_COOPMAT_16_BF16 | TN_VK_COOPMAT_LAYOUT,
 };
 
 // Shape of the cooperative matrices of GEMM: rows of the left operand and of the sums; all other extents are

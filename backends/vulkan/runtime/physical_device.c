@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 // Tokens of a prompt at a time on cards of their own; as on CUDA, where it was measured.
-enum { BATCH = 2048 };
+enum { BATCH = 2048, VENDOR_NVIDIA = 0x10de };
 _Static_assert(sizeof(tn_vk_push) <= 128, "every device has 128 bytes of push constants");
 
 // NULL, or the name of what the device lacks.
@@ -200,6 +200,7 @@ static const char *find_all(tn_vk *v, int32_t ordinal)
     find_subgroups(v, of->apiVersion);
     find_dot(v);
     tn_vk_coopmat_find(v);
+    if (of->vendorID == VENDOR_NVIDIA && v->has & TN_VK_COOPMAT_16) v->has |= TN_VK_COOPMAT_LAYOUT;
     v->host_type = (uint32_t)on_host;
     VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;

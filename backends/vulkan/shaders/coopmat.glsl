@@ -44,8 +44,8 @@ uvec4 pack8(const float v[16], int at)
 }
 
 #ifdef HAS_CODES // dequant.glsl was included
-// 8 of the numbers d * (code - less) + m. A code becomes the upper bits of the fraction of a float between 1
-// and 2, because conversions are slow on many devices. The subtraction is exact.
+// 8 of the numbers d * (code - less) + m. A code becomes the upper bits of the fraction of a float between
+// 1 and 2, because conversions are slow on many devices. The subtraction is exact.
 uvec4 pack_codes(Codes16 c, int at)
 {
     float y[8], d = 256.0 * c.d, less = 1.0 + c.less / 256.0;
@@ -56,6 +56,12 @@ uvec4 pack_codes(Codes16 c, int at)
     }
     return uvec4(pack2(y[0], y[1]), pack2(y[2], y[3]), pack2(y[4], y[5]), pack2(y[6], y[7]));
 }
+#endif
+
+#ifdef FRAGMENTS
+// Right operands from registers. Of each of the columns LANE / 4 and LANE / 4 + 8 an invocation has the
+// elements 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of 16, t = LANE % 4, as two words. So matrices lie on NVIDIA's
+// devices.
 #endif
 
 #ifdef EMULATED
@@ -100,6 +106,14 @@ float matrix_number(uvec4 eight, uint i)
 #define matrix_c_from(m, where, step)    m = matrix_load(where, step)
 #define matrix_scale(m, factors)                                                                             \
     [[unroll]] for (uint e = 0; e < 8; e++) m.v[e] *= factors.v[e]
+// See FRAGMENTS below. `where`: shared memory for a matrix, which only this form needs.
+#define FRAGMENT_SPACE 32
+#define matrix_b_fragment(m, where, w)                                                                \
+    barrier();                                                                                               \
+    [[dont_unroll]] for (uint word = 0; word < 4; word++)                                                    \
+        space[(where) + 2 * (LANE / 4 + 8 * (word / 2)) + word % 2][LANE % 4] = w[word];                     \
+    barrier();                                                                                               \
+    m = MatrixB(where, 2, true)
 // Each round multiplies MULTIPLY_STEP of the 16 columns of a. More than one takes long to compile.
 #ifndef MULTIPLY_STEP
 #define MULTIPLY_STEP 1
@@ -133,12 +147,19 @@ float matrix_number(uvec4 eight, uint i)
 #define matrix_b_rows(m, where, step)    coopMatLoadNV(m, space, where, step, false)
 #define matrix_c(where, step, m)         coopMatStoreNV(m, space, where, step, false)
 #define matrix_c_from(m, where, step)    coopMatLoadNV(m, space, where, step, false)
-// This extension has no product of elements. Which elements an invocation has is the same for all matrices of
-// a type.
+// This extension has no product of elements. Which elements an invocation has is the same for all matrices
+// of a type.
 #define matrix_scale(m, factors)                                                                             \
     [[unroll]] for (int e = 0; e < factors.length(); e++) m[e] *= factors[e]
 #define matrix_multiply(a, b, c)         c = coopMatMulAddNV(a, b, c)
 #define matrix_zero(m)                   m = MatrixC(0.0)
+#define FRAGMENT_SPACE                   0
+#define matrix_b_fragment(m, where, w)                                                                \
+    [[unroll]] for (int word = 0; word < 4; word++) {                                                        \
+        f16vec2 two = unpackFloat2x16(w[word]);                                                              \
+        m[2 * word] = two.x;                                                                                 \
+        m[2 * word + 1] = two.y;                                                                             \
+    }
 #else
 #extension GL_EXT_spirv_intrinsics : require
 #define UNROLL [[unroll]]
@@ -187,11 +208,42 @@ spirv_instruction(id = 80) MatrixC matrix_of(float v);
 #define matrix_scale(m, factors)         m = matrix_product(m, factors)
 #define matrix_multiply(a, b, c)         c = matrix_multiply_add(a, b, c)
 #define matrix_zero(m)                   m = matrix_of(0.0)
+#ifdef FRAGMENTS
+#define FRAGMENT_SPACE 0
+#ifdef BF16
+#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
+#define Element        spirv_type(extensions = ["SPV_KHR_bfloat16"], capabilities = [5116], id = 22, 16, 0)
+#define TwoElements    u16vec2
+#define two_of(word)   unpackUint2x16(word)
+spirv_instruction(id = 124) Element element_of(uint16_t bits);
+#else
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define Element        float16_t
+#define TwoElements    f16vec2
+#define two_of(word)   unpackFloat2x16(word)
+#define element_of(v)  v
+#endif
+// OpCompositeInsert
+spirv_instruction(id = 82) MatrixB matrix_with(Element v, MatrixB m, spirv_literal uint at);
+spirv_instruction(id = 80) MatrixB matrix_b_of(Element v);
+#define matrix_b_pair(m, at, word)                                                                           \
+    {                                                                                                        \
+        TwoElements two = two_of(word);                                                                      \
+        m = matrix_with(element_of(two.x), m, 2 * at);                                                       \
+        m = matrix_with(element_of(two.y), m, 2 * at + 1);                                                   \
+    }
+#define matrix_b_fragment(m, where, w)                                                                \
+    m = matrix_b_of(element_of(two_of(w[0]).x));                                                             \
+    matrix_b_pair(m, 0, w[0])                                                                                \
+    matrix_b_pair(m, 1, w[1])                                                         \
+    matrix_b_pair(m, 2, w[2])                                                         \
+    matrix_b_pair(m, 3, w[3])
+#endif
 #endif
 #ifndef EMULATED
 // What the subgroup wrote to `space` is there for all of it; emulated, all of the workgroup have to meet.
-// OpControlBarrier with AcquireRelease, WorkgroupMemory, MakeAvailable, MakeVisible: subgroupBarrier() orders
-// all kinds of memory, and so waits for loads of weights that are in flight.
+// OpControlBarrier with AcquireRelease, WorkgroupMemory, MakeAvailable, MakeVisible: subgroupBarrier()
+// orders all kinds of memory, and so waits for loads of weights that are in flight.
 #extension GL_EXT_spirv_intrinsics : require
 spirv_instruction(id = 224) void control_barrier(uint scope, uint memory_scope, uint semantics);
 #define matrix_sync() control_barrier(3u, 3u, 0x6108u)
