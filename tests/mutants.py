@@ -45,7 +45,7 @@ TESTS = [
     ("models/run/generation", "generation limits long speculate"),
     ("models/run/speculate", "speculate"),
     ("models/run/predict", "speculate session_memory session adapter"),
-    ("models/run/fit", "layers offload session_memory"),
+    ("models/run/fit", "offload session_memory"),
     ("models/run/embed", "embed"),
     ("models/run/packing", "packing"),
     ("models/run/shift", "long"),
