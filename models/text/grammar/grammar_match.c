@@ -584,31 +584,36 @@ tn_status tn_matcher_try(tn_matcher *m, const char *bytes, size_t n, int32_t *re
 
 // --- life --------------------------------------------------------------------------------------------
 
+// Not zeroed, because most of these 12 MB are never used: all is written before it is read, but for
+// seen_stamp.
+static void *array(tn_context *ctx, size_t n, size_t size)
+{
+    return tn_alloc(ctx, n * size);
+}
+
 static tn_status reserve(tn_matcher *m)
 {
     tn_context *c = m->ctx;
     size_t n = (size_t)m->max_tokens;
-    bool ok = (m->back = tn_calloc(c, STACKS_MAX, sizeof *m->back)) &&
-              (m->rest = tn_calloc(c, STACKS_MAX, sizeof *m->rest)) &&
-              (m->old_back = tn_calloc(c, STACKS_MAX, sizeof *m->old_back)) &&
-              (m->old_rest = tn_calloc(c, STACKS_MAX, sizeof *m->old_rest)) &&
-              (m->chain = tn_calloc(c, STACKS_MAX, sizeof *m->chain)) &&
-              (m->stack_table = tn_calloc(c, 2 * STACKS_MAX, sizeof *m->stack_table)) &&
-              (m->pool = tn_calloc(c, POOL_MAX, sizeof *m->pool)) &&
-              (m->sets = tn_calloc(c, SETS_MAX, sizeof *m->sets)) &&
-              (m->set_table = tn_calloc(c, 2 * SETS_MAX, sizeof *m->set_table)) &&
-              (m->moves = tn_calloc(c, SETS_MAX * 256, sizeof *m->moves)) &&
-              (m->plain_sets = tn_calloc(c, SETS_MAX, sizeof *m->plain_sets)) &&
-              (!m->g->counts || (m->plain_stacks = tn_calloc(c, STACKS_MAX, sizeof *m->plain_stacks))) &&
-              (m->near.bits = tn_calloc(c, m->n_words, sizeof *m->near.bits)) &&
-              (m->seen = tn_calloc(c, SEEN_MAX, sizeof *m->seen)) &&
-              (m->seen_stamp = tn_calloc(c, SEEN_MAX, sizeof *m->seen_stamp)) &&
-              (m->work = tn_calloc(c, SEEN_MAX, sizeof *m->work)) &&
-              (m->found = tn_calloc(c, SET_MAX, sizeof *m->found)) &&
-              (m->tokens = tn_calloc(c, n, sizeof *m->tokens)) &&
-              (m->states = tn_calloc(c, n + 1, sizeof *m->states));
+    bool ok =
+        (m->back = array(c, STACKS_MAX, sizeof *m->back)) &&
+        (m->rest = array(c, STACKS_MAX, sizeof *m->rest)) &&
+        (m->old_back = array(c, STACKS_MAX, sizeof *m->old_back)) &&
+        (m->old_rest = array(c, STACKS_MAX, sizeof *m->old_rest)) &&
+        (m->chain = array(c, STACKS_MAX, sizeof *m->chain)) &&
+        (m->stack_table = array(c, 2 * STACKS_MAX, sizeof *m->stack_table)) &&
+        (m->pool = array(c, POOL_MAX, sizeof *m->pool)) && (m->sets = array(c, SETS_MAX, sizeof *m->sets)) &&
+        (m->set_table = array(c, 2 * SETS_MAX, sizeof *m->set_table)) &&
+        (m->moves = array(c, SETS_MAX * 256, sizeof *m->moves)) &&
+        (m->plain_sets = array(c, SETS_MAX, sizeof *m->plain_sets)) &&
+        (!m->g->counts || (m->plain_stacks = array(c, STACKS_MAX, sizeof *m->plain_stacks))) &&
+        (m->near.bits = array(c, m->n_words, sizeof *m->near.bits)) &&
+        (m->seen = array(c, SEEN_MAX, sizeof *m->seen)) &&
+        (m->seen_stamp = tn_calloc(c, SEEN_MAX, sizeof *m->seen_stamp)) &&
+        (m->work = array(c, SEEN_MAX, sizeof *m->work)) && (m->found = array(c, SET_MAX, sizeof *m->found)) &&
+        (m->tokens = array(c, n, sizeof *m->tokens)) && (m->states = array(c, n + 1, sizeof *m->states));
     for (int32_t i = 0; i < MASKS && ok; i++)
-        ok = (m->masks[i].bits = tn_calloc(c, m->n_words, sizeof *m->masks[i].bits)) != NULL;
+        ok = (m->masks[i].bits = array(c, m->n_words, sizeof *m->masks[i].bits)) != NULL;
     return ok ? TN_OK : TN_ERR_MEMORY;
 }
 
