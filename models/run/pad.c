@@ -134,10 +134,13 @@ static bool holds(const tn_session *s, const tn_plan_key *plan, const tn_plan_ke
            plan->apart <= step->apart;
 }
 
-// The smallest plan that stands in for one of this size. NULL: there is none, or the size has its own.
+// The smallest plan that stands in for one of this size. NULL: there is none, or the size has its own, or the
+// context tunes: a plan that is made then runs its steps, which would overwrite results of the step in
+// flight.
 static const tn_plan_key *find_stand_in(const tn_session *s, const tn_plan_key *step, const tn_plan_key *size)
 {
     const tn_plan_key *best = NULL;
+    if (tn_context_tunes(s->ctx)) return NULL;
     for (int32_t i = 0; i < TN_SESSION_SLOTS; i++) {
         const tn_plan_key *key = &s->slots_of_plans[i].key;
         if (!s->slots_of_plans[i].runner) continue;

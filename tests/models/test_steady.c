@@ -122,7 +122,7 @@ static void test_apart(void)
 
 // Plans that stand in for a size without one: those with enough tokens, sequences and output rows, of which
 // the additional ones have a place, and at most half as many tokens again.
-static void test_stand_in(void)
+static void test_stand_in(tn_context *ctx)
 {
     enum { N_SEQS = 64, BATCH = 256 };
     static const tn_plan_key plans[] = {
@@ -154,6 +154,7 @@ static void test_stand_in(void)
     };
     static tn_session s;
     static int32_t ints[5][BATCH + 1], table[N_SEQS];
+    s.ctx = ctx;
     s.pads = true;
     s.cfg.n_seq = N_SEQS, s.cfg.n_batch = BATCH, s.cfg.n_ctx_seq = 64;
     s.cache.max_blocks = 1;
@@ -183,8 +184,8 @@ int main(void)
 {
     test_uneven();
     test_apart();
-    test_stand_in();
     tn_context *ctx = context(&count, 1);
+    test_stand_in(ctx);
     tn_model *model = open_far(ctx);
     tn_session_config scfg = session_config(1024, N_SEQ);
     scfg.n_ctx_seq = 256, scfg.n_batch = N_BATCH;
