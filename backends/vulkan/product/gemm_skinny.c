@@ -33,33 +33,22 @@ enum { FORM_GATED = 1, FORM_DIRECT = 2 };
 typedef struct tile {
     int32_t m, n, teams, pieces, groups;
 } tile;
-enum { N_TILES = 4 };
 typedef struct form {
     int32_t shader;
     bool fragments; // weights stay in registers, and x has an order of its own
-    tile tiles[N_TILES];
+    tile first;     // of up to 16 rows; the others are those of `tiles`
 } form;
-// clang-format off
-#define TILES_IN_MEMORY                                                                                      \
-    {                                                                                                        \
-        {1, 1, 8, 1, 264},  /* 16 x 128 */                                                                   \
-        {2, 1, 16, 1, 132}, /* 32 x 256 */                                                                   \
-        {2, 1, 8, 1, 132},  /* 32 x 128, where workgroups are smaller */                                     \
-        {4, 1, 8, 1, 132},  /* 64 x 128 */                                                                   \
-    }
-// On an H100 other tiles were up to 17 % slower.
-#define TILES_IN_REGISTERS                                                                                   \
-    {                                                                                                        \
-        {1, 1, 16, 2, 132}, /* 16 x 256 */                                                                   \
-        {2, 1, 16, 1, 132}, /* 32 x 256 */                                                                   \
-        {2, 1, 8, 1, 132},  /* 32 x 128, where workgroups are smaller */                                     \
-        {4, 1, 8, 1, 132},  /* 64 x 128 */                                                                   \
-    }
-// clang-format on
-static const form in_memory = {TN_VK_SHADER_gemm_skinny_f16, false, TILES_IN_MEMORY};
-static const form in_memory_bf16 = {TN_VK_SHADER_gemm_skinny_bf16, false, TILES_IN_MEMORY};
-static const form in_registers = {TN_VK_SHADER_gemm_fragment_f16, true, TILES_IN_REGISTERS};
-static const form in_registers_bf16 = {TN_VK_SHADER_gemm_fragment_bf16, true, TILES_IN_REGISTERS};
+static const tile tiles[] = {
+    {2, 1, 16, 1, 132}, // 32 x 256
+    {2, 1, 8, 1, 132},  // 32 x 128, where workgroups are smaller
+    {4, 1, 8, 1, 132},  // 64 x 128
+};
+enum { N_TILES = 1 + TN_COUNT(tiles) };
+// In registers, other tiles were up to 17 % slower on an H100.
+static const form in_memory = {TN_VK_SHADER_gemm_skinny_f16, false, {1, 1, 8, 1, 264}}; // 16 x 128
+static const form in_memory_bf16 = {TN_VK_SHADER_gemm_skinny_bf16, false, {1, 1, 8, 1, 264}};
+static const form in_registers = {TN_VK_SHADER_gemm_fragment_f16, true, {1, 1, 16, 2, 132}}; // 16 x 256
+static const form in_registers_bf16 = {TN_VK_SHADER_gemm_fragment_bf16, true, {1, 1, 16, 2, 132}};
 
 static bool accepts(const tn_step *step, tn_dtype element, int32_t min_quantised)
 {
@@ -106,15 +95,19 @@ static bool fits(const tn_vk *v, const form *f, const tile *t)
     return (size + 1) * VECTOR <= v->max_shared && tile_threads(v, t) <= (int32_t)v->max_threads;
 }
 
+static const tile *tile_at(const form *f, int32_t i)
+{
+    return i == 0 ? &f->first : &tiles[i - 1];
+}
+
 // The first tile that has all rows.
 static const tile *select_tile(const tn_vk *v, const form *f, const tn_product *p)
 {
     int64_t rows = tn_view_n_rows(p->y[0]);
-    int32_t i = 0;
-    if (v->tile > 0 && v->tile <= N_TILES && fits(v, f, &f->tiles[v->tile - 1]))
-        return &f->tiles[v->tile - 1];
-    while (i + 1 < N_TILES && (SIZE * f->tiles[i].m < rows || !fits(v, f, &f->tiles[i]))) i++;
-    return &f->tiles[i];
+    int32_t i = 0, given = v->tile - 1;
+    if (given >= 0 && given < N_TILES && fits(v, f, tile_at(f, given))) return tile_at(f, given);
+    while (i + 1 < N_TILES && (SIZE * tile_at(f, i)->m < rows || !fits(v, f, tile_at(f, i)))) i++;
+    return tile_at(f, i);
 }
 
 static int64_t tiles_of(const tn_product *p, int32_t i, const tile *t)

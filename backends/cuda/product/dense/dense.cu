@@ -5,9 +5,9 @@
 //
 // Operands: x [m, ld] 16-bit as dense_prepare.cu makes it, w [n, k] f16 or bf16 as in the file, y [m, n] f32.
 // Of a gated pair whose only reader multiplies in bf16, y is bf16, with up to 8 rows a high and a low part.
-// Weights are the 64-row operand of the instruction, rows of x its columns, so that few rows of x waste
-// nothing. For up to 8 rows, x is split into a high and a low part of 16 bits each, which are columns of
-// their own: their sums are added, and no rounding of x is left that f32 sums would show.
+// Weights are the 64-row operand of the instruction, rows of x its columns, so that a small number of rows
+// wastes nothing. For up to 8 rows, x is split into a high and a low part of 16 bits each, which are columns
+// of their own: their sums are added, and no rounding of x is left that f32 sums would show.
 //
 // A tile is up to four boxes of up to 64 rows of weights; boxes have as many rows as give all multiprocessors
 // the same share (product/dense/dense.c). A block takes one tile after another. Where there are fewer tiles
