@@ -58,17 +58,18 @@ void tn_strbuf_puts(tn_strbuf *s, const char *text)
 
 void tn_strbuf_printf(tn_strbuf *s, const char *fmt, ...)
 {
+    enum { USUAL = 64 }; // bytes that most texts fit into, so that they are formatted once
     va_list args, again;
+    char *p = reserve(s, USUAL);
+    if (!p) return;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    int n = vsnprintf(p, USUAL + 1, fmt, args);
     va_end(args);
-    char *p = n < 0 ? NULL : reserve(s, (size_t)n);
-    if (p) {
-        vsnprintf(p, (size_t)n + 1, fmt, again);
-        s->size += (size_t)n;
-    }
+    if (n > USUAL && (p = reserve(s, (size_t)n))) vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
+    if (n >= 0 && p) s->size += (size_t)n;
+    s->data[s->size] = 0;
 }
 
 // Length of the valid UTF-8 sequence at p, 0 if there is none.

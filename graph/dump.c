@@ -22,18 +22,28 @@ static void put_view(tn_strbuf *out, const tn_view *v)
     tn_strbuf_puts(out, tn_view_text(v, text, sizeof text));
 }
 
+// Item k of a list.
+static void put_item(tn_strbuf *out, int32_t k, const char *text)
+{
+    if (k > 0) tn_strbuf_puts(out, ", ");
+    tn_strbuf_puts(out, text);
+}
+
+// Every plan keeps this text, so it is written without formats.
 void tn_graph_print(const tn_graph *g, tn_strbuf *out)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const tn_node *n = g->nodes[i];
         tn_strbuf_puts(out, "  ");
         for (int32_t k = 0; k < n->n_dst; k++) {
-            tn_strbuf_printf(out, "%s%s: ", k ? ", " : "", value_name(n->dst[k]));
+            put_item(out, k, value_name(n->dst[k]));
+            tn_strbuf_puts(out, ": ");
             put_view(out, &n->dst[k]->view);
         }
-        tn_strbuf_printf(out, " = %s(", tn_op_name(n->op));
-        for (int32_t k = 0; k < n->n_src; k++)
-            tn_strbuf_printf(out, "%s%s", k ? ", " : "", n->src[k] ? value_name(n->src[k]) : "-");
+        tn_strbuf_puts(out, " = ");
+        tn_strbuf_puts(out, tn_op_name(n->op));
+        tn_strbuf_puts(out, "(");
+        for (int32_t k = 0; k < n->n_src; k++) put_item(out, k, n->src[k] ? value_name(n->src[k]) : "-");
         tn_strbuf_puts(out, ")\n");
     }
 }

@@ -101,6 +101,10 @@ typedef struct packer {
     item *items;
     int32_t n, most_neighbours;
     int32_t *neighbours; // storage of items[].neighbours
+    struct start {
+        int32_t first, item;
+    } *starts; // of all items, in the order of their first steps
+    int32_t *active;     // items that live at the present step
     int32_t *order;      // in which items are placed
     size_t *best;        // offsets of the smallest arena so far
     size_t best_size;
@@ -109,37 +113,78 @@ typedef struct packer {
     } *busy;
 } packer;
 
-static bool conflict(const tn_place *a, const tn_place *b)
+static int earlier_first(const void *pa, const void *pb)
 {
-    return a->first <= b->last && b->first <= a->last;
+    const struct start *a = pa, *b = pb;
+    if (a->first != b->first) return a->first < b->first ? -1 : 1;
+    return a->item - b->item;
+}
+
+// Goes through the items in the order of their first steps, beside those that still live then. Counts the
+// neighbours of each, and stores them where there is memory for them.
+static void meet_neighbours(packer *p, const tn_place *places)
+{
+    int32_t n_active = 0;
+    for (int32_t i = 0; i < p->n; i++) {
+        int32_t me = p->starts[i].item, kept = 0;
+        item *mine = &p->items[me];
+        for (int32_t k = 0; k < n_active; k++) {
+            int32_t other = p->active[k];
+            item *theirs = &p->items[other];
+            if (places[theirs->value].last < p->starts[i].first) continue;
+            p->active[kept++] = other;
+            if (p->neighbours)
+                mine->neighbours[mine->n_neighbours] = other, theirs->neighbours[theirs->n_neighbours] = me;
+            mine->n_neighbours++, theirs->n_neighbours++;
+        }
+        p->active[kept++] = me;
+        n_active = kept;
+    }
 }
 
 static tn_status find_neighbours(packer *p, const tn_place *places)
 {
-    size_t total = 0;
-    for (int pass = 0; pass < 2; pass++) { // count, then fill
-        size_t at = 0;
-        for (int32_t i = 0; i < p->n; i++) {
-            if (pass) p->items[i].neighbours = p->neighbours + at;
-            for (int32_t k = 0; k < p->n; k++) {
-                if (k == i || !conflict(&places[p->items[i].value], &places[p->items[k].value])) continue;
-                if (pass) p->items[i].neighbours[p->items[i].n_neighbours++] = k;
-                at++;
-            }
-            if (pass) p->most_neighbours = TN_MAX(p->most_neighbours, p->items[i].n_neighbours);
-        }
-        total = at;
-        if (pass == 0 && !(p->neighbours = tn_calloc(p->ctx, total + 1, sizeof *p->neighbours)))
-            return TN_ERR_MEMORY;
+    size_t total = 0, n = (size_t)p->n + 1;
+    p->starts = tn_calloc(p->ctx, n, sizeof *p->starts);
+    p->active = tn_calloc(p->ctx, n, sizeof *p->active);
+    if (!p->starts || !p->active) return TN_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n; i++) p->starts[i] = (struct start){places[p->items[i].value].first, i};
+    qsort(p->starts, (size_t)p->n, sizeof *p->starts, earlier_first);
+    meet_neighbours(p, places);
+    for (int32_t i = 0; i < p->n; i++) {
+        total += (size_t)p->items[i].n_neighbours;
+        p->most_neighbours = TN_MAX(p->most_neighbours, p->items[i].n_neighbours);
     }
+    p->neighbours = tn_calloc(p->ctx, total + 1, sizeof *p->neighbours);
     p->busy = tn_calloc(p->ctx, (size_t)p->most_neighbours + 1, sizeof *p->busy);
-    return p->busy ? TN_OK : TN_ERR_MEMORY;
+    if (!p->neighbours || !p->busy) return TN_ERR_MEMORY;
+    int32_t *at = p->neighbours;
+    for (int32_t i = 0; i < p->n; i++) {
+        p->items[i].neighbours = at;
+        at += p->items[i].n_neighbours;
+        p->items[i].n_neighbours = 0;
+    }
+    meet_neighbours(p, places);
+    return TN_OK;
 }
 
 static int lower_first(const void *pa, const void *pb)
 {
     const struct range *a = pa, *b = pb;
     return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+// By insertion where there are no more than in models: this takes most of the time of packing.
+static void sort_ranges(struct range *r, int32_t n)
+{
+    enum { SHORT = 32 };
+    if (n > SHORT) qsort(r, (size_t)n, sizeof *r, lower_first);
+    for (int32_t i = 1; i < n && n <= SHORT; i++) {
+        struct range me = r[i];
+        int32_t k = i;
+        for (; k > 0 && r[k - 1].offset > me.offset; k--) r[k] = r[k - 1];
+        r[k] = me;
+    }
 }
 
 // Lowest free offset among the neighbours that are placed already.
@@ -150,7 +195,7 @@ static size_t find_offset(const packer *p, const item *me)
         const item *other = &p->items[me->neighbours[i]];
         if (other->placed) p->busy[count++] = (struct range){other->offset, other->offset + other->size};
     }
-    qsort(p->busy, (size_t)count, sizeof *p->busy, lower_first);
+    sort_ranges(p->busy, count);
     size_t at = 0;
     for (int32_t i = 0; i < count; i++) {
         if (p->busy[i].offset >= at + me->size) break;
@@ -186,18 +231,18 @@ static int larger_first(const void *pa, const void *pb)
     return a->value - b->value;
 }
 
-// Greedy by size, then repair: as long as the arena is larger than its lower bound, the storage that reaches
-// highest is placed first in the next round. An order that stopped improving is perturbed by a fixed sequence
+// Greedy by size, then repair: as long as the arena is larger than needs be, the storage that reaches highest
+// is placed first in the next round. An order that stopped improving is perturbed by a fixed sequence
 // of pseudo-random exchanges. Small plans get more rounds: rounds are cheap there, and one storage is a
 // larger share of the arena.
-static void pack(packer *p, size_t bound)
+static void pack(packer *p, size_t enough)
 {
     enum { ROUNDS = 64, MORE_ROUNDS = 65536, STUCK = 12 };
     int rounds = ROUNDS + MORE_ROUNDS / (p->n + 1);
     uint32_t random = 1;
     p->best_size = SIZE_MAX;
     for (int32_t i = 0; i < p->n; i++) p->order[i] = i;
-    for (int round = 1; round <= rounds && p->best_size > bound; round++) {
+    for (int round = 1; round <= rounds && p->best_size > enough; round++) {
         int32_t highest = place_in_order(p), highest_item = p->order[highest];
         memmove(p->order + 1, p->order, (size_t)highest * sizeof *p->order);
         p->order[0] = highest_item;
@@ -211,18 +256,26 @@ static void pack(packer *p, size_t bound)
     }
 }
 
-static void find_bound(const tn_pass_state *s)
+// The largest sum of what lives at one step, for each device.
+static tn_status find_bound(const tn_pass_state *s)
 {
-    for (int32_t step = 0; step < s->graph->n_nodes; step++) {
-        for (int32_t d = 0; d < s->n_devices; d++) {
-            size_t live = 0;
-            for (int32_t v = 0; v < s->graph->n_values; v++) {
-                const tn_place *p = &s->places[v];
-                if (p->in_arena && p->device == d && p->first <= step && step <= p->last) live += p->size;
-            }
+    size_t n = (size_t)s->graph->n_nodes + 2; // results of the graph live until behind the last step
+    size_t *change = tn_calloc(s->ctx, n, sizeof *change); // of what lives, from step to step
+    if (!change) return TN_ERR_MEMORY;
+    for (int32_t d = 0; d < s->n_devices; d++) {
+        size_t live = 0;
+        memset(change, 0, n * sizeof *change);
+        for (int32_t v = 0; v < s->graph->n_values; v++) {
+            const tn_place *p = &s->places[v];
+            if (p->in_arena && p->device == d) change[p->first] += p->size, change[p->last + 1] -= p->size;
+        }
+        for (int32_t step = 0; step < s->graph->n_nodes; step++) {
+            live += change[step];
             s->arena_bound[d] = TN_MAX(s->arena_bound[d], live);
         }
     }
+    tn_free(s->ctx, change);
+    return TN_OK;
 }
 
 static void find_sizes(tn_pass_state *s)
@@ -257,13 +310,16 @@ static tn_status pack_device(tn_pass_state *s, int32_t device)
         p.n = collect(s, device, p.items);
         status = find_neighbours(&p, s->places);
     }
-    if (status == TN_OK) pack(&p, s->arena_bound[device]);
+    size_t there = device < s->n_there ? s->arena_there[device] : 0;
+    if (status == TN_OK) pack(&p, TN_MAX(s->arena_bound[device], there));
     for (int32_t i = 0; i < p.n && status == TN_OK; i++) {
         tn_place *place = &s->places[p.items[i].value];
         place->offset = p.best[i];
         s->arena_size[device] = TN_MAX(s->arena_size[device], place->offset + place->size);
     }
     tn_free(s->ctx, p.busy);
+    tn_free(s->ctx, p.active);
+    tn_free(s->ctx, p.starts);
     tn_free(s->ctx, p.neighbours);
     tn_free(s->ctx, p.best);
     tn_free(s->ctx, p.order);
@@ -278,8 +334,7 @@ tn_status tn_pass_memory(tn_pass_state *s)
     find_lifetimes(s->graph, s->places);
     share_in_place(s->graph, s->places);
     find_sizes(s);
-    find_bound(s);
-    tn_status status = TN_OK;
+    tn_status status = find_bound(s);
     for (int32_t d = 0; d < s->n_devices && status == TN_OK; d++) status = pack_device(s, d);
     return status;
 }

@@ -166,7 +166,7 @@ static tn_status find_steps_of_ops(tn_plan *p)
     return TN_OK;
 }
 
-static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
+static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg, const size_t *arena_there, int32_t n_there)
 {
     size_t n_devices = (size_t)p->n_devices;
     p->arena_size = tn_calloc(p->ctx, 7 * n_devices, sizeof *p->arena_size);
@@ -186,6 +186,8 @@ static tn_status run_passes(tn_plan *p, const tn_plan_config *cfg)
         .fallback = cfg->fallback,
         .arena_size = p->arena_size,
         .arena_bound = p->arena_bound,
+        .arena_there = arena_there,
+        .n_there = n_there,
     };
     s.notes_end = &s.notes;
     tn_status status = tn_graph_verify(p->graph, "recording");
@@ -373,6 +375,12 @@ static tn_status list_launches(tn_plan *p)
 
 tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_plan **out)
 {
+    return tn_plan_create_within(graph, cfg, NULL, 0, out);
+}
+
+tn_status tn_plan_create_within(const tn_graph *graph, const tn_plan_config *cfg, const size_t *arena_there,
+                                int32_t n_there, tn_plan **out)
+{
     TN_NEED(NULL, graph);
     TN_NEED(graph->ctx, out);
     tn_plan_config c;
@@ -391,7 +399,7 @@ tn_status tn_plan_create(const tn_graph *graph, const tn_plan_config *cfg, tn_pl
     for (int32_t i = 0; i < graph->n_nodes; i++) p->info.n_recorded += !tn_node_is_view(graph->nodes[i]);
     if (status == TN_OK) status = record_text(p);
     if (status == TN_OK) status = record_ops(p);
-    if (status == TN_OK) status = run_passes(p, &c);
+    if (status == TN_OK) status = run_passes(p, &c, arena_there, n_there);
     if (status == TN_OK) status = make_steps(p);
     if (status == TN_OK) status = find_steps_of_ops(p);
     if (status == TN_OK) status = make_ports(p);

@@ -72,7 +72,10 @@ tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)
     cfg.precision = s->cfg.precision;
     cfg.fallback = s->quiet ? TN_FALLBACK_QUIET : TN_FALLBACK_EVENT;
     if (s->model->no_fallback) cfg.fallback = TN_FALLBACK_ERROR;
-    status = tn_plan_create(g, &cfg, out);
+    // The arenas are as large as the first plans need them, and others only have to fit.
+    const tn_plan *first = s->arena_size ? NULL : s->slots_of_plans[0].plan;
+    const size_t *there = first ? first->arena_size : s->arena_size;
+    status = tn_plan_create_within(g, &cfg, there, first ? first->n_devices : s->n_devices, out);
     tn_graph_destroy(&g);
     return status;
 }
