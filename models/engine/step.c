@@ -16,14 +16,14 @@
 #include "models/engine/engine.h"
 
 // ns: of the whole pass with the selection of tokens, which is what a text waits for. A pass that made its
-// plan, or ran in one that is larger than its own, says nothing about the next one.
+// plan says nothing about the next one.
 static void measure(tn_engine *e, uint64_t ns, bool made_plan)
 {
     static const double WEIGHT = 0.06; // of the last pass among those that prompts arrived in
     e->arrival += WEIGHT * ((double)e->arrived - e->arrival);
     e->arrived = 0;
     e->n_held = e->n_prompts > 0 && e->pass.n_prompt == 0 ? e->n_held + 1 : 0;
-    if (made_plan || e->session->stands_in)
+    if (made_plan)
         tn_costs_skip(&e->costs, &e->pass);
     else
         tn_costs_add(&e->costs, &e->pass, (double)ns);
@@ -184,7 +184,6 @@ static tn_status run_pass(tn_engine *e)
     if (status != TN_OK || e->n_feeds == 0) return status;
     status = tn_session_eval(e->session, e->feeds, e->n_feeds);
     if (status != TN_OK) return status;
-    tn_session_make_missing(e->session);
     e->stats.n_steps++;
     give_rows(e);
     select_all(e);
@@ -255,7 +254,6 @@ static tn_status overlap_passes(tn_engine *e)
     tn_session_sample_launched(e->session);
     e->session->sampling.describe = NULL;
     e->launch_ns = tn_time_ns() - start;
-    tn_session_make_missing(e->session);
     return TN_OK;
 }
 

@@ -32,14 +32,6 @@ typedef struct tn_session_slot {
     tn_sample_slot samples[TN_SAMPLE_PLANS];
 } tn_session_slot;
 
-// A size of steps that has no plan of its own, and how often it has come (run/pad.c).
-enum { TN_SESSION_WANTED = 64 };
-typedef struct tn_wanted_size {
-    tn_plan_key size;
-    int32_t n; // 0: this is empty
-    uint64_t last_use;
-} tn_wanted_size;
-
 // A pass that was submitted and not waited for.
 typedef struct tn_session_flight {
     tn_session_slot *slot;   // NULL: there is none
@@ -69,11 +61,8 @@ struct tn_session {
     size_t *arena_size, *scratch_size, *input_size, *derived_size;
     tn_buffer *arena, *scratch, *inputs; // per device, shared by all plans
     tn_session_slot slots_of_plans[TN_SESSION_SLOTS];
-    tn_wanted_size wanted[TN_SESSION_WANTED];
-    bool stands_in;          // the last step that was filled up runs in a plan for another size
-    tn_wanted_size *missing; // and this is its own size; NULL: it has its own plan
-    uint64_t clock;          // of the uses of both
-    uint64_t n_plans;        // plans made since the session was created
+    uint64_t clock;   // of slot uses
+    uint64_t n_plans; // plans made since the session was created
     // Host side of the inputs; one allocation.
     int32_t *ints, *tokens, *positions, *slots, *out_rows, *q_start, *kv_len, *table;
     int32_t *window_slots, *window_table; // of layers with blocks of their own; NULL: there are none
@@ -149,8 +138,6 @@ TN_MUST_USE tn_status tn_session_find_slot(tn_session *s, const tn_plan_key *key
 // Fills the inputs of a step up to a size for which a plan is likely to exist: adds tokens of sequences that
 // are written nowhere and whose rows nobody reads. *key becomes that of the larger step.
 void tn_session_pad(tn_session *s, tn_plan_key *key);
-// Makes the plan of the size that the last step lacked, if it has come often enough; a step may be in flight.
-void tn_session_make_missing(tn_session *s);
 // The counts of a step after that. False: it stays as it is.
 bool tn_session_padded(const tn_session *s, int32_t *n_tokens, int32_t *n_seq);
 // Where steps are filled up: the next number of tokens above n, with pieces of prompts, to which nothing

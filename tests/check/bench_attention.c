@@ -129,6 +129,33 @@ static void time_uneven(bench_run *r, tn_dtype type, int32_t n, int32_t mean)
     time_lengths(r, type, n, lengths, 1, false, note);
 }
 
+// What a file of prompts gives: n texts whose prompts have 220 keys in the mean, log-normal with a deviation
+// of 0.7, and 0 to 200 tokens of their answers. Both parts are quantiles, in orders that have nothing to do
+// with each other. A new prompt of `piece` tokens may stand beside them.
+static void time_file(bench_run *r, tn_dtype type, int32_t n, int32_t piece)
+{
+    enum { PROMPT = 220, ANSWER = 200 };
+    int32_t lengths[MOST_SEQS + 1];
+    char note[80];
+    for (int32_t i = 0; i < n; i++) {
+        double p = (i + 0.5) / n, sigma = 0.7;
+        // The quantile of the logistic distribution of the same deviation is close to that of the normal one.
+        double normal = log(p / (1 - p)) * 0.5513, prompt = exp(sigma * normal - sigma * sigma / 2);
+        lengths[i * 13 % n] = (int32_t)(PROMPT * prompt) + 1 + i * 29 % n * ANSWER / n;
+    }
+    lengths[n] = piece;
+    snprintf(note, sizeof note, "file %d queries + %d", n, piece);
+    time_lengths(r, type, piece > 0 ? n + 1 : n, lengths, piece > 0 ? piece : 1, false, note);
+}
+
+// On demand (--shape file).
+static void file_attention(bench_run *r, tn_dtype type)
+{
+    static const int32_t pieces[] = {0, 320, 1856};
+    for (int32_t n = 32; n <= MOST_SEQS; n += n < 64 ? 32 : 64)
+        for (size_t i = 0; i < TN_COUNT(pieces); i++) time_file(r, type, n, pieces[i]);
+}
+
 // On demand (--shape uneven).
 static void uneven_attention(bench_run *r, tn_dtype type)
 {
@@ -192,6 +219,8 @@ void check_bench_attention(bench_run *r)
         if (shape && strncmp(shape, "sweep", 5) == 0 && type != TN_TYPE_F32) sweep_attention(r, type);
         if (shape && strncmp(shape, "mixed", 5) == 0 && bench_is_device(r) && type != TN_TYPE_F32)
             mixed_attention(r, type);
+        if (shape && strncmp(shape, "file", 4) == 0 && bench_is_device(r) && type != TN_TYPE_F32)
+            file_attention(r, type);
         if (shape && strncmp(shape, "uneven", 6) == 0 && type != TN_TYPE_F32) uneven_attention(r, type);
         if (bench_is_device(r) && (type == TN_TYPE_F16 || type == TN_TYPE_BF16)) device_shapes(r, type);
     }
