@@ -273,6 +273,7 @@ static bool select_pair(const tn_cuda *cuda, const tn_product *p, group *to)
     extent e = extent_of(p, pair.type), other = extent_of(p, pair.other);
     if (p->glu || e.n_weights == 0 || other.n_weights == 0 || e.n_weights + other.n_weights < p->n_weights)
         return false;
+    if (cuda->n_sms < 2) return false; // each type has blocks of its own
     int64_t apart = select_cut(cuda, &e, pair.type).time + select_cut(cuda, &other, pair.other).time;
     *to = (group){pair.type, pair.other, {.time = INT64_MAX}};
     for (int32_t i = 0; i < pair.n_shapes; i++) {

@@ -24,6 +24,7 @@ bool tn_cuda_skinny_fits(const tn_cuda *cuda, const tn_product *p)
     // Copies to shared memory, and more of it than 64 KiB: compute capability 8.0.
     if (cuda->compute < 80 || !tn_cuda_gemm_fits(cuda, p)) return false;
     if (p->m > TN_SKINNY_MAX_ROWS && p->m > tn_cuda_skinny_stream_rows(cuda, p)) return false;
+    if (tn_cuda_skinny_uses_stream(cuda, p) && !tn_cuda_skinny_stream_fits(cuda, p)) return false;
     return !p->glu || p->w[0]->dtype == p->w[1]->dtype;
 }
 

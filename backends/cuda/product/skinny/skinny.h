@@ -66,6 +66,9 @@ bool tn_cuda_skinny_reads_staged(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_skinny_staged_size(int64_t m, int64_t k);
 // Whether the weights of a product have two types that can share a launch, in the order of the kernels.
 bool tn_cuda_skinny_has_pair(const tn_product *p, tn_dtype *type, tn_dtype *other);
+// False where weights of two types have more rows than all blocks of a launch hold: those are not multiplied
+// in passes.
+bool tn_cuda_skinny_stream_fits(const tn_cuda *cuda, const tn_product *p);
 // Multiplies by the weights in `b`, of which the last `others` have the type `other`. others = 0: all of them
 // have one type, which is `type` and `other`.
 TN_MUST_USE tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinny_args *b,

@@ -227,6 +227,31 @@ static cut select_cut(const work *w, int32_t most)
     return best;
 }
 
+// Without the rows of the weights.
+static work work_of(const tn_cuda *cuda, tn_dtype type, tn_dtype other, bool pair, int32_t columns, int64_t k)
+{
+    bool sums = has_minimums(type) || has_minimums(other);
+    return (work){.columns = columns,
+                  .k_stages = (int32_t)(k / TN_SKINNY_K),
+                  .n_sms = cuda->n_sms,
+                  .pair = pair,
+                  .percent = TN_MAX(find_type(type)->percent, find_type(other)->percent),
+                  .slot = TN_MAX(slot_size(type), slot_size(other)),
+                  .x_stage = sums ? TN_SKINNY_STREAM_STAGE(columns) : TN_SKINNY_STREAM_X(columns),
+                  .left = cuda->max_shared - SHARED_STATIC};
+}
+
+bool tn_cuda_skinny_stream_fits(const tn_cuda *cuda, const tn_product *p)
+{
+    tn_dtype type, other;
+    if (!tn_cuda_skinny_has_pair(p, &type, &other)) return true;
+    int32_t columns = tn_cuda_skinny_stream_columns(p->m);
+    work w = work_of(cuda, type, other, true, columns, p->k);
+    w.n_segs = p->n_weights;
+    for (int32_t i = 0; i < w.n_segs; i++) w.rows[i] = (int32_t)p->w[i]->ne[2];
+    return select_cut(&w, TN_SKINNY_STREAM_MAX_WARPS(type, other, columns)).time < INT64_MAX;
+}
+
 // The sums that warps and blocks add take the place of the rings.
 static int64_t sums_size(const cut *c, int32_t columns)
 {
@@ -264,21 +289,14 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
         char *x = l->quantised_x->rows;
         a.x = x, a.row_scale = (const float *)(const void *)(x + TN_SKINNY_STAGED_SCALE(columns, b->k));
     }
-    bool sums = has_minimums(type) || has_minimums(other);
-    work w = {.n_segs = a.n_segs,
-              .columns = columns,
-              .k_stages = a.k_stages,
-              .n_sms = l->cuda->n_sms,
-              .glu = b->glu,
-              .pair = others > 0,
-              .percent = TN_MAX(find_type(type)->percent, find_type(other)->percent),
-              .slot = TN_MAX(slot_size(type), slot_size(other)),
-              .x_stage = sums ? TN_SKINNY_STREAM_STAGE(columns) : TN_SKINNY_STREAM_X(columns),
-              .left = l->cuda->max_shared - SHARED_STATIC};
+    work w = work_of(l->cuda, type, other, others > 0, columns, b->k);
+    w.n_segs = a.n_segs, w.glu = b->glu;
     for (int32_t i = 0; i < a.n_segs; i++) w.rows[i] = a.seg[i].n;
     cut c = select_cut(&w, TN_SKINNY_STREAM_MAX_WARPS(type, other, columns));
     set_tiles(&a, others);
     if (a.n_tiles == 0) return TN_OK;
+    if (c.time == INT64_MAX)
+        return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "product of few rows: no cut fits");
     a.row_warps = c.row_warps, a.k_warps = c.k_warps, a.splits = c.splits, a.x_slots = c.x_slots;
     char name[64];
     snprintf(name, sizeof name, "tn_skinny_stream_%s%s%s_%d", tn_dtype_name(type), others ? "_" : "",
