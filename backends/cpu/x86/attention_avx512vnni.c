@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #define VEC_DPWSSD _mm512_dpwssd_epi32
-#include "backends/cpu/x86/vec_dot_avx512.h"
+#include "backends/cpu/x86/vec_bytes_avx512.h"
 #undef VEC_NAME
 #define VEC_NAME(base) tn_##base##_avx512vnni
 #include "backends/cpu/c/attention/attention_tmpl.h"

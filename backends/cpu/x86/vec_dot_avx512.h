@@ -132,4 +132,21 @@ TN_INLINE void vec_pairs_q4_0(const float *codes, int32_t *dst, int64_t stride)
     vi_store(dst + 9 * stride, _mm512_sub_epi16(_mm512_srli_epi16(v, 12), eight));
 }
 
+#define VEC_SCALES
+
+// Two vectors with four f16 of each of sixteen rows become four vectors, all `stride` floats apart.
+TN_INLINE void vec_scales_4(float *scale, int64_t stride)
+{
+    const __m512i first = _mm512_setr_epi32(
+        0x00040000, 0x000c0008, 0x00140010, 0x001c0018, 0x00240020, 0x002c0028, 0x00340030, 0x003c0038,
+        0x00050001, 0x000d0009, 0x00150011, 0x001d0019, 0x00250021, 0x002d0029, 0x00350031, 0x003d0039);
+    const __m512i last = _mm512_add_epi16(first, _mm512_set1_epi16(2));
+    __m512i a = _mm512_loadu_si512(scale), b = _mm512_loadu_si512(scale + stride);
+    __m512i two = _mm512_permutex2var_epi16(a, first, b), more = _mm512_permutex2var_epi16(a, last, b);
+    vf_store(scale, _mm512_cvtph_ps(_mm512_castsi512_si256(two)));
+    vf_store(scale + stride, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(two, 1)));
+    vf_store(scale + 2 * stride, _mm512_cvtph_ps(_mm512_castsi512_si256(more)));
+    vf_store(scale + 3 * stride, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(more, 1)));
+}
+
 #endif

@@ -19,6 +19,7 @@ static void work_init(attention_work *w, const tn_cpu_task *task)
     const attention_shape *s = &w->shape;
     float *p = (float *)task->scratch + task->thread * attention_thread_floats(s);
     w->q = p, p += ATTN_ROWS * s->d_pad;
+    w->strip = p - ATTN_STRIP * s->d_pad;
     w->k = p, p += (ATTN_KEYS + 1) * s->d_pad;
     w->v = p, p += (ATTN_KEYS + 1) * s->dv_pad;
     w->s = p, p += ATTN_KEYS * ATTN_ROW_GROUP;
@@ -115,6 +116,14 @@ static void queries_load(attention_work *w, const attention_item *item)
     memset(w->v, 0, (size_t)w->shape.dv_pad * sizeof *w->v);
 }
 
+static void rows_begin(attention_work *w)
+{
+    for (int64_t r = 0; r < w->rows_vec; r++) {
+        w->row[ROW_MAX][r] = -INFINITY;
+        w->row[ROW_SUM][r] = 0.0f;
+    }
+}
+
 // Partial result of a split into o, ROW_MAX and ROW_SUM.
 static void split_run(attention_work *w, const attention_item *item, int64_t split)
 {
@@ -122,15 +131,12 @@ static void split_run(attention_work *w, const attention_item *item, int64_t spl
     int64_t last = TN_MIN((split + 1) * ATTN_SPLIT, item->key_high);
     // Rows that see none of the first keys are left out there, so o has to start somewhere.
     if (!w->decode) memset(w->o, 0, (size_t)(w->rows4 * w->shape.dv_pad) * sizeof *w->o);
-    for (int64_t r = 0; r < w->rows_vec; r++) {
-        w->row[ROW_MAX][r] = -INFINITY;
-        w->row[ROW_SUM][r] = 0.0f;
-    }
+    rows_begin(w);
     if (w->decode && split == item->split_first) decode_prefetch(w, item, first);
     for (int64_t key = first; key < last; key += ATTN_KEYS) {
         key_tile t = {.key = key, .n_keys = TN_MIN(ATTN_KEYS, last - key), .first = key == first};
         if (w->decode)
-            decode_step(w, item, &t);
+            decode_step(w, item, &t, &(decode_next){item, key + ATTN_KEYS});
         else
             many_step(w, item, &t);
     }
@@ -239,10 +245,51 @@ static void partial_load(attention_work *w, const tn_cpu_task *task, const atten
     }
 }
 
+// What differs between KV heads that take turns
+static void heads_begin(const attention_work *w, const attention_item *item, attention_work *works,
+                        attention_item *items)
+{
+    for (int64_t h = 0; h < item->n_heads; h++) {
+        items[h] = *item;
+        items[h].kv_head += h;
+        works[h] = *w;
+        works[h].q += h * ATTN_DECODE_ROWS * w->shape.d_pad;
+        works[h].o += h * ATTN_DECODE_ROWS * w->shape.dv_pad;
+        for (int i = 0; i < ROW_NUMBERS; i++) works[h].row[i] += h * ATTN_HEAD_ROWS;
+        rows_init(&works[h], &items[h]);
+        queries_load(&works[h], &items[h]);
+        rows_begin(&works[h]);
+    }
+}
+
+// A split of several KV heads, tile by tile
+static void heads_run(const attention_work *w, const tn_cpu_task *task, const attention_item *item)
+{
+    attention_work works[ATTN_HEADS];
+    attention_item items[ATTN_HEADS];
+    int64_t n = item->n_heads, split = item->split_first;
+    int64_t first = TN_MAX(split * ATTN_SPLIT, item->key_low / ATTN_KEYS * ATTN_KEYS);
+    int64_t last = TN_MIN((split + 1) * ATTN_SPLIT, item->key_high);
+    heads_begin(w, item, works, items);
+    decode_prefetch(&works[0], &items[0], first);
+    for (int64_t key = first; key < last; key += ATTN_KEYS) {
+        key_tile t = {.key = key, .n_keys = TN_MIN(ATTN_KEYS, last - key), .first = key == first};
+        for (int64_t h = 0; h < n; h++) {
+            decode_next next = {&items[(h + 1) % n], h + 1 < n ? key : key + ATTN_KEYS};
+            decode_step(&works[h], &items[h], &t, &next);
+        }
+    }
+    for (int64_t h = 0; h < n; h++) partial_store(&works[h], task, &items[h]);
+}
+
 enum { PHASE_WHOLE, PHASE_SPLITS, PHASE_MERGE };
 
 static void item_run(attention_work *w, const tn_cpu_task *task, const attention_item *item, int32_t phase)
 {
+    if (item->n_heads > 1) {
+        heads_run(w, task, item);
+        return;
+    }
     rows_init(w, item);
     if (phase == PHASE_SPLITS) {
         queries_load(w, item);
@@ -270,7 +317,7 @@ static void phase_run(attention_work *w, const tn_cpu_task *task, const attentio
 {
     attention_item item;
     int64_t mine = tn_cpu_next_item(task), i = 0;
-    attention_iter it = attention_iter_begin(task->step, &w->shape, cut->tile_rows, phase == PHASE_SPLITS);
+    attention_iter it = attention_iter_begin(task->step, &w->shape, cut, phase == PHASE_SPLITS);
     for (; attention_iter_next(&it, &item); i++) {
         if (i < mine) continue;
         item_run(w, task, &item, phase);

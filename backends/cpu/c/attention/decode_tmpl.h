@@ -193,7 +193,7 @@ static void decode_scores(const attention_work *w, key_rows at, next_rows *next,
         half_decode_scores(w, at, next, n_keys);
         return;
     }
-    float *strip = w->q + ATTN_DECODE_ROWS * s->d_pad;
+    float *strip = w->strip;
     const float *scales = w->k + s->d_pad;
     const decode_type *type = decode_prepare(w, 1, attention_round_up(n_keys, VEC_N), at);
     int64_t n_scales = s->d / QUANT_BLOCK;
@@ -293,7 +293,14 @@ static void decode_prefetch(const attention_work *w, const attention_item *item,
     next_prefetch(&next, next_share(&next, 1));
 }
 
-static void decode_step(const attention_work *w, const attention_item *item, const key_tile *t)
+// Whose keys are read after a tile
+typedef struct decode_next {
+    const attention_item *item;
+    int64_t key;
+} decode_next;
+
+static void decode_step(const attention_work *w, const attention_item *item, const key_tile *t,
+                        const decode_next *after)
 {
     key_rows keys, values;
     row_range all = {0, item->n_rows, w->rows_vec, w->rows4};
@@ -305,7 +312,7 @@ static void decode_step(const attention_work *w, const attention_item *item, con
     update_max(w, &all);
     decode_exp(w, t->n_keys);
     update_sum(w, &all);
-    rows_find(w, TN_SRC_attention_k, item, t->key + ATTN_KEYS, w->k, keys);
+    rows_find(w, TN_SRC_attention_k, after->item, after->key, w->k, keys);
     next = next_rows_get(w, TN_SRC_attention_k, keys);
     decode_values(w, values, &next, t);
 }

@@ -10,7 +10,7 @@
 //   decode     a: queries, [row][d];  b: keys, [pair of d][key]; both in an order within four elements that
 //   spares shuffles: 0 2 1 3
 
-enum { DOT_PAIRS = QUANT_BLOCK / 2, DOT_MAX = 32767 };
+enum { DOT_PAIRS = QUANT_BLOCK / 2, DOT_MAX = 127 * 257 }; // two signed bytes hold it
 
 // c [m, n] = a b, both with a scale for each row or column and block; m a multiple of 4, n of VEC_N.
 typedef struct dot_args {
@@ -151,19 +151,38 @@ typedef struct dot_columns {
     int64_t n_lines;
 } dot_columns;
 
-// Scales of blocks of `size` bytes of VEC_N rows: [block][row], blocks `stride` floats apart. First they are
-// gathered as f16, then converted where they lie: a load of what was just stored in pieces would wait.
-static void dot_scales_gather(const uint8_t *const *at, int64_t n_blocks, int64_t size, float *scale,
-                              int64_t stride)
+// Scales of blocks of `size` bytes of VEC_N rows, from byte `first` of each on: [block][row], blocks `stride`
+// floats apart. First they are gathered as f16, then converted where they lie: a load of what was just stored
+// in pieces would wait. Where a level can take them apart (VEC_SCALES), the scales of four blocks of a row
+// are stored at once, those of the first VEC_N / 2 rows in place of the first block and the others in that of
+// the second.
+static void dot_scales_gather(const uint8_t *const *at, int64_t first, int64_t n_blocks, int64_t size,
+                              float *scale, int64_t stride)
 {
-    for (int64_t b = 0; b < n_blocks; b++)
+    int64_t b = 0;
+#ifdef VEC_SCALES
+    for (; b + 4 <= n_blocks; b += 4)
+        for (int64_t i = 0; i < VEC_N; i++) {
+            const uint8_t *x = at[i] + first + b * size;
+            uint64_t low = tn_load_u16(x) | (uint32_t)tn_load_u16(x + size) << 16;
+            uint64_t high = tn_load_u16(x + 2 * size) | (uint32_t)tn_load_u16(x + 3 * size) << 16;
+            uint64_t four = low | high << 32;
+            memcpy((uint8_t *)(scale + (b + 2 * i / VEC_N) * stride) + i % (VEC_N / 2) * 8, &four,
+                   sizeof four);
+        }
+#endif
+    for (; b < n_blocks; b++)
         for (int64_t i = 0; i < VEC_N; i++)
-            memcpy((uint8_t *)(scale + b * stride) + 2 * i, at[i] + b * size, sizeof(uint16_t));
+            memcpy((uint8_t *)(scale + b * stride) + 2 * i, at[i] + first + b * size, sizeof(uint16_t));
 }
 
 static void dot_scales_convert(int64_t n_blocks, float *scale, int64_t stride)
 {
-    for (int64_t b = 0; b < n_blocks; b++)
+    int64_t b = 0;
+#ifdef VEC_SCALES
+    for (; b + 4 <= n_blocks; b += 4) vec_scales_4(scale + b * stride, stride);
+#endif
+    for (; b < n_blocks; b++)
         vf_store(scale + b * stride, vf_load_f16((const uint8_t *)(scale + b * stride)));
 }
 
@@ -185,7 +204,7 @@ static void dot_scales_convert(int64_t n_blocks, float *scale, int64_t stride)
     {                                                                                                        \
         enum { AT_ONCE = VEC_N / (groups) };                                                                 \
         int64_t b = 0;                                                                                       \
-        dot_scales_gather(at, n_blocks, block_size, to.scale, ATTN_STRIP);                                   \
+        dot_scales_gather(at, 0, n_blocks, block_size, to.scale, ATTN_STRIP);                                \
         for (; b + AT_ONCE <= n_blocks; b += AT_ONCE) dot_part_##name(at, b, AT_ONCE, to);                   \
         if (b < n_blocks) dot_part_##name(at, b, n_blocks - b, to);                                          \
         dot_scales_convert(n_blocks, to.scale, ATTN_STRIP);                                                  \
@@ -221,7 +240,7 @@ static float *dot_decode_q_scale(const attention_work *w)
 
 static dot_columns dot_decode_strip(const attention_work *w)
 {
-    float *pairs = w->q + ATTN_DECODE_ROWS * w->shape.d;
+    float *pairs = w->strip;
     return (dot_columns){.pairs = (int32_t *)(void *)pairs, .scale = pairs + ATTN_STRIP / 2 * w->shape.d};
 }
 
@@ -256,25 +275,37 @@ static float *dot_many_q_scale(const attention_work *w, int64_t first)
 
 static float *dot_query_buffer(const attention_work *w)
 {
-    return w->decode ? w->q + ATTN_DECODE_ROWS * w->shape.d : dot_many_row(w);
+    return w->decode ? w->strip : dot_many_row(w);
+}
+
+#ifdef VEC_BYTES
+#include "backends/cpu/c/attention/bytes_tmpl.h"
+#endif
+
+// Block b of row r, in the order of the scores of decode
+static void dot_decode_query(const attention_work *w, int64_t r, int64_t b, const int16_t *q, float scale)
+{
+#ifdef VEC_BYTES
+    bytes_split(w, r, b, q, scale);
+#else
+    int16_t *to = dot_decode_q(w) + r * w->shape.d + b * QUANT_BLOCK;
+    for (int i = 0; i < QUANT_BLOCK; i++) to[i] = q[i / 4 * 4 + (i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4)];
+    dot_decode_q_scale(w)[r * (w->shape.d / QUANT_BLOCK) + b] = scale;
+#endif
 }
 
 // Row r of the group that begins with row `first`.
 static void dot_query(const attention_work *w, int64_t first, int64_t r, const float *x)
 {
     int64_t d = w->shape.d, n_blocks = d / QUANT_BLOCK;
-    int16_t *q = (w->decode ? dot_decode_q(w) : dot_many_k(w)) + r * d;
-    for (int64_t b = 0; b < n_blocks; b++, q += QUANT_BLOCK) {
+    int16_t *row = (w->decode ? dot_decode_q(w) : dot_many_k(w)) + r * d, q[QUANT_BLOCK];
+    for (int64_t b = 0; b < n_blocks; b++, row += QUANT_BLOCK) {
         float scale = dot_quantise(x + b * QUANT_BLOCK, q);
-        if (!w->decode) {
+        if (w->decode) {
+            dot_decode_query(w, r, b, q, scale);
+        } else {
             dot_many_q_scale(w, first)[b * ATTN_ROW_GROUP + r] = scale;
-            continue;
-        }
-        dot_decode_q_scale(w)[r * n_blocks + b] = scale;
-        for (int i = 0; i < QUANT_BLOCK; i += 4) {
-            int16_t second = q[i + 1];
-            q[i + 1] = q[i + 2];
-            q[i + 2] = second;
+            memcpy(row, q, sizeof q);
         }
     }
 }
@@ -290,6 +321,10 @@ static void dot_queries_end(const attention_work *w, int64_t first, int64_t n_ro
 static void dot_decode_scores(const attention_work *w, const uint8_t *const *at, next_rows *next,
                               int64_t n_keys)
 {
+#ifdef VEC_BYTES
+    bytes_decode_scores(w, at, next, n_keys);
+    return;
+#endif
     bool q8 = w->step->src[TN_SRC_attention_k].dtype == TN_TYPE_Q8_0;
     dot_columns strip = dot_decode_strip(w);
     int64_t n_blocks = w->shape.d / QUANT_BLOCK, at_once = VEC_N / (q8 ? 8 : 4);

@@ -20,11 +20,12 @@ typedef struct dot_values_args {
     int64_t ldo, n_pairs, n_rows; // n_rows: a multiple of 4
     const int32_t *codes;         // many rows: pairs ldc apart
     int64_t ldc;                  //
-    const uint8_t *const *at;     // decode: 2 n_pairs rows
+    const uint8_t *const *at;     // decode: 2 n_pairs rows, n_pairs even
     next_rows *next;              // whose lines are prefetched meanwhile,
     int64_t n_lines;              // so many for two pairs
     int64_t offset;               // of the block in the rows
     int64_t half;                 // unit in the block
+    bool q8;
 } dot_values_args;
 
 // Results of row r as the unpacking left them
@@ -75,15 +76,8 @@ TN_INLINE void dot_values_add(const dot_values_args *g, int64_t r, vi low, vi hi
 #define LOAD_PAIRS                                                                                           \
     const int32_t *codes = g->codes + k * g->ldc;                                                            \
     vi low = vi_load(codes), high = vi_load(codes + VEC_N)
-#define LOAD_ROWS(type)                                                                                      \
-    if (k % 2 == 0) next_prefetch(g->next, g->n_lines);                                                      \
-    vi a = vec_words_##type(g->at[2 * k] + g->offset, g->half);                                              \
-    vi b = vec_words_##type(g->at[2 * k + 1] + g->offset, g->half);                                          \
-    vi low = vi_unpack_low(a, b), high = vi_unpack_high(a, b)
 DOT_VALUES(dot_values_rows, VEC_ROWS, VEC_REP_ROWS, LOAD_PAIRS)
 DOT_VALUES(dot_values_4, 4, REP_4, LOAD_PAIRS)
-DOT_VALUES(dot_values_q8_0, 4, REP_4, LOAD_ROWS(q8_0))
-DOT_VALUES(dot_values_q4_0, 4, REP_4, LOAD_ROWS(q4_0))
 // clang-format on
 #undef WEIGHTS
 #undef ZERO
@@ -92,7 +86,6 @@ DOT_VALUES(dot_values_q4_0, 4, REP_4, LOAD_ROWS(q4_0))
 #undef REP_4
 #undef DOT_VALUES
 #undef LOAD_PAIRS
-#undef LOAD_ROWS
 
 // What turns weights below `top` into integers; 0 where there is nothing to add, or no number
 TN_INLINE vf dot_weight_inverse(vf top)
@@ -112,65 +105,133 @@ TN_INLINE vf dot_weight_scale(vf top, vf bad)
 static void dot_value_scales(const attention_work *w, const uint8_t *const *at, int64_t n, float *scales)
 {
     int64_t n_blocks = w->shape.dv / QUANT_BLOCK, size = w->step->src[TN_SRC_attention_v].nb[3];
-    for (int64_t i = 0; i < n; i += VEC_N) dot_scales_gather(at + i, n_blocks, size, scales + i, ATTN_KEYS);
+    for (int64_t i = 0; i < n; i += VEC_N)
+        dot_scales_gather(at + i, 0, n_blocks, size, scales + i, ATTN_KEYS);
     for (int64_t i = 0; i < n; i += VEC_N) dot_scales_convert(n_blocks, scales + i, ATTN_KEYS);
 }
 
 // --- decode ----------------------------------------------------------------------------------------------
 
-// n weights (a multiple of VEC_N) of a row, e times s; returns their scale.
-static float dot_decode_weights(const float *e, const float *s, int64_t n, int16_t *weights)
+// Four rows of weights, with pairs that are neighbours, against a unit of a block.
+TN_INLINE void dot_values_part(const dot_values_args *g, const bool q8)
 {
-    vf max = vf_zero(), bad = vf_zero();
-    for (int64_t i = 0; i < n; i += VEC_N) {
-        vf v = vf_mul(vf_load(e + i), vf_load(s + i));
-        max = vf_max(vf_abs(v), max);
+    const int32_t *row0 = g->weights, *row3 = row0 + 3 * g->row;
+    const uint8_t *const *at = g->at;
+    vi low[4], high[4];
+    TN_UNROLL
+    for (int r = 0; r < 4; r++) low[r] = high[r] = vi_zero();
+    for (int64_t k = 0; k < g->n_pairs; k += 2, at += 4, row0 += 2, row3 += 2) {
+        next_prefetch(g->next, g->n_lines);
+        TN_UNROLL
+        for (int i = 0; i < 2; i++) {
+            const uint8_t *x = at[2 * i] + g->offset, *y = at[2 * i + 1] + g->offset;
+            vi a = q8 ? vec_words_q8_0(x, g->half) : vec_words_q4_0(x, g->half);
+            vi b = q8 ? vec_words_q8_0(y, g->half) : vec_words_q4_0(y, g->half);
+            vi first = vi_unpack_low(a, b), second = vi_unpack_high(a, b);
+            TN_UNROLL
+            for (int r = 0; r < 4; r++) {
+                vi weight = vi_set1_i32((r < 3 ? row0 + r * g->row : row3) + i);
+                low[r] = vi_dot(low[r], first, weight);
+                high[r] = vi_dot(high[r], second, weight);
+            }
+        }
+    }
+    TN_UNROLL
+    for (int r = 0; r < 4; r++) dot_values_add(g, r, low[r], high[r]);
+}
+
+static TN_NOINLINE void dot_values_decode(const dot_values_args *g)
+{
+    if (g->q8)
+        dot_values_part(g, true);
+    else
+        dot_values_part(g, false);
+}
+
+// So many blocks that their rows of weights fill a vector of scales
+typedef struct dot_weights {
+    int64_t n_rows, n_blocks, n_keys; // n_keys: a multiple of VEC_N
+    const float *e, *s;               // exponentials [row][ATTN_KEYS], scales [block][ATTN_KEYS]
+    int16_t *weights;                 // [block][row][ATTN_KEYS]
+    float scale[VEC_N];               // [block][row]
+} dot_weights;
+
+// The largest weight of each row for each block, and NaN where one is no number or infinite, in lanes that
+// still have to be brought together.
+static void dot_weights_top(const dot_weights *g, float *lanes)
+{
+    for (int64_t b = 0; b < g->n_blocks; b++)
+        for (int64_t r = 0; r < g->n_rows; r++, lanes += VEC_N) {
+            vf max = vf_zero(), bad = vf_zero();
+            for (int64_t i = 0; i < g->n_keys; i += VEC_N) {
+                vf v = vf_mul(vf_load(g->e + r * ATTN_KEYS + i), vf_load(g->s + b * ATTN_KEYS + i));
+                max = vf_max(vf_abs(v), max);
+                bad = vf_fma(v, vf_zero(), bad);
+            }
+            vf_store(lanes, vf_add(max, bad));
+        }
+}
+
+// Weights and their scales
+static void dot_weights_get(dot_weights *g)
+{
+    float lanes[VEC_N * VEC_N], columns[VEC_N * VEC_N], inverses[VEC_N];
+    int64_t used = g->n_blocks * g->n_rows;
+    dot_weights_top(g, lanes);
+    for (int64_t i = used * VEC_N; i < VEC_N * VEC_N; i++) lanes[i] = 0.0f;
+#define ROW(r) vf_load(lanes + (r)*VEC_N)
+    VEC_TRANSPOSE(ROW, columns, (int64_t)VEC_N);
+#undef ROW
+    vf top = vf_zero(), bad = vf_zero();
+    for (int64_t i = 0; i < VEC_N; i++) {
+        vf v = vf_load(columns + i * VEC_N);
+        top = vf_max(v, top);
         bad = vf_fma(v, vf_zero(), bad);
     }
-    vf top = vf_set1(vf_hmax(max)), inverse = dot_weight_inverse(top);
-    for (int64_t i = 0; i < n; i += VEC_N)
-        vf_store_i16(weights + i, vf_mul(vf_mul(vf_load(e + i), vf_load(s + i)), inverse));
-    float scale[VEC_N];
-    vf_store(scale, dot_weight_scale(top, vf_set1(vf_sum(bad))));
-    return scale[0];
+    vf_store(inverses, dot_weight_inverse(top));
+    vf_store(g->scale, dot_weight_scale(top, bad));
+    for (int64_t row = 0; row < used; row++) {
+        const float *e = g->e + row % g->n_rows * ATTN_KEYS, *s = g->s + row / g->n_rows * ATTN_KEYS;
+        int16_t *weights = g->weights + row * ATTN_KEYS;
+        vf inverse = vf_set1(inverses[row]);
+        for (int64_t i = 0; i < g->n_keys; i += VEC_N)
+            vf_store_i16(weights + i, vf_mul(vf_mul(vf_load(e + i), vf_load(s + i)), inverse));
+    }
 }
 
 static void dot_decode_values(const attention_work *w, const uint8_t *const *at, next_rows *next,
                               const key_tile *t)
 {
     const tn_view *v = &w->step->src[TN_SRC_attention_v];
-    bool q8 = v->dtype == TN_TYPE_Q8_0;
-    int64_t n = w->shape.dv_pad, n_blocks = w->shape.dv / QUANT_BLOCK,
-            n_vec = attention_round_up(t->n_keys, VEC_N);
-    int64_t n_lines = next_share(next, n_blocks * DOT_UNITS * (ATTN_KEYS / 4) * (w->rows4 / 4));
-    int16_t *weights = (int16_t *)(void *)w->weights;         // [ATTN_DECODE_ROWS][ATTN_KEYS]
-    float *scales = w->v + n, weight_scale[ATTN_DECODE_ROWS]; // scales: [block][ATTN_KEYS]
-    dot_value_scales(w, at, n_vec, scales);
-    for (int64_t b = 0; b < n_blocks; b++, scales += ATTN_KEYS) {
-        for (int64_t r = 0; r < w->rows4; r++)
-            weight_scale[r] =
-                dot_decode_weights(w->s + r * ATTN_KEYS, scales, n_vec, weights + r * ATTN_KEYS);
-        for (int64_t half = 0; half < DOT_UNITS; half++) {
-            dot_values_args g = {.weights = (const int32_t *)(const void *)weights,
-                                 .row = ATTN_KEYS / 2,
-                                 .pair = 1,
-                                 .scale = weight_scale,
-                                 .alpha = t->first ? NULL : w->row[ROW_ALPHA],
-                                 .o = w->o + b * QUANT_BLOCK + half * DOT_UNIT,
-                                 .ldo = n,
-                                 .n_pairs = (t->n_keys + 1) / 2,
-                                 .at = at,
-                                 .next = next,
-                                 .n_lines = n_lines,
-                                 .offset = b * v->nb[3],
-                                 .half = half};
-            for (int64_t r = 0; r < w->rows4; r += 4) {
-                if (q8)
-                    dot_values_q8_0(&g, r);
-                else
-                    dot_values_q4_0(&g, r);
+    int64_t n = w->shape.dv_pad, n_blocks = w->shape.dv / QUANT_BLOCK, n_rows = w->rows4;
+    dot_weights g = {.n_rows = n_rows,
+                     .n_keys = attention_round_up(t->n_keys, VEC_N),
+                     .e = w->s,
+                     .s = w->v + n,
+                     .weights = (int16_t *)(void *)w->weights};
+    dot_values_args part = {.row = ATTN_KEYS / 2,
+                            .ldo = n,
+                            .n_pairs = attention_round_up(t->n_keys, 4) / 2,
+                            .at = at,
+                            .next = next,
+                            .n_lines =
+                                next_share(next, n_blocks * DOT_UNITS * (ATTN_KEYS / 4) * (n_rows / 4)),
+                            .q8 = v->dtype == TN_TYPE_Q8_0};
+    dot_value_scales(w, at, g.n_keys, w->v + n);
+    for (int64_t first = 0; first < n_blocks; first += g.n_blocks, g.s += g.n_blocks * ATTN_KEYS) {
+        g.n_blocks = TN_MIN(VEC_N / n_rows, n_blocks - first);
+        dot_weights_get(&g);
+        for (int64_t unit = 0; unit < g.n_blocks * DOT_UNITS; unit++)
+            for (int64_t r = 0; r < n_rows; r += 4) {
+                int64_t row = unit / DOT_UNITS * n_rows + r;
+                part.weights = (const int32_t *)(const void *)(g.weights + row * ATTN_KEYS);
+                part.scale = g.scale + row;
+                part.alpha = t->first ? NULL : w->row[ROW_ALPHA] + r;
+                part.o = w->o + r * n + first * QUANT_BLOCK + unit * DOT_UNIT;
+                part.offset = (first + unit / DOT_UNITS) * v->nb[3];
+                part.half = unit % DOT_UNITS;
+                dot_values_decode(&part);
             }
-        }
     }
 }
 

@@ -77,7 +77,7 @@ static void half_decode_scores(const attention_work *w, key_rows at, next_rows *
 {
     const attention_shape *s = &w->shape;
     bool f16 = w->step->src[TN_SRC_attention_k].dtype == TN_TYPE_F16;
-    uint16_t *strip = (uint16_t *)(void *)(w->q + ATTN_DECODE_ROWS * s->d_pad);
+    uint16_t *strip = (uint16_t *)(void *)w->strip;
     for (int64_t j = 0; j < n_keys; j += ATTN_STRIP) {
         int64_t n = attention_round_up(TN_MIN(n_keys - j, ATTN_STRIP), 2 * VEC_N); // rows of zeros fill it up
         half_keys(at + j, next, n, s->d, strip);

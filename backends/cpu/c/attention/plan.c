@@ -28,7 +28,8 @@ static int64_t count_tiles(const tn_step *step, const attention_shape *shape, in
     attention_item item;
     int64_t n = 0;
     *most_splits = 0;
-    attention_iter it = attention_iter_begin(step, shape, tile_rows, false);
+    attention_cut cut = {.tile_rows = tile_rows};
+    attention_iter it = attention_iter_begin(step, shape, &cut, false);
     while (attention_iter_next(&it, &item)) {
         n++;
         *most_splits = TN_MAX(*most_splits, item.split_last - item.split_first);
@@ -36,18 +37,39 @@ static int64_t count_tiles(const tn_step *step, const attention_shape *shape, in
     return n;
 }
 
+static int64_t count_splits(const tn_step *step, const attention_shape *shape, const attention_cut *cut)
+{
+    attention_item item;
+    int64_t n = 0;
+    attention_iter it = attention_iter_begin(step, shape, cut, true);
+    while (attention_iter_next(&it, &item)) n++;
+    return n;
+}
+
+// Whether each sequence has a token or two
+static bool all_short(const tn_step *step, const attention_shape *shape)
+{
+    for (int64_t i = 0; i < shape->n_seq; i++)
+        if (attention_seq_rows(step, shape, i) > ATTN_DECODE_ROWS) return false;
+    return true;
+}
+
 attention_cut attention_cut_get(const tn_step *step, const attention_shape *shape, int32_t n_threads)
 {
-    int64_t most_splits;
-    attention_cut cut = {.tile_rows = ATTN_ROWS};
+    int64_t most_splits, least = ATTN_ITEMS_PER_THREAD * n_threads;
+    attention_cut cut = {.tile_rows = ATTN_ROWS, .heads = 1};
     cut.n_tiles = count_tiles(step, shape, cut.tile_rows, &most_splits);
     if (n_threads > 1 && cut.n_tiles < ATTN_LARGE_PER_THREAD * n_threads) {
         cut.tile_rows = ATTN_ROWS_LESS;
         cut.n_tiles = count_tiles(step, shape, cut.tile_rows, &most_splits);
     }
-    // Tiles alone keep the threads busy, or nothing can be split.
-    bool enough = n_threads == 1 || cut.n_tiles >= ATTN_ITEMS_PER_THREAD * n_threads;
-    cut.by_split = !enough && shape->partials && most_splits > 1;
+    if (!shape->partials || most_splits <= 1) return cut;
+    // Otherwise tiles alone keep the threads busy.
+    cut.by_split = n_threads > 1 && cut.n_tiles < least;
+    if (shape->n_kv == 1 || !all_short(step, shape)) return cut;
+    cut.by_split = true;
+    cut.heads = ATTN_HEADS;
+    while (n_threads > 1 && cut.heads > 1 && count_splits(step, shape, &cut) < least) cut.heads /= 2;
     return cut;
 }
 
@@ -61,7 +83,7 @@ int32_t tn_cpu_parts_attention(const tn_cpu_task *task)
     if (task->nth == 1) return 1;
     attention_item item;
     int64_t cost = 0, n = 0;
-    attention_iter it = attention_iter_begin(task->step, &s, cut.tile_rows, cut.by_split);
+    attention_iter it = attention_iter_begin(task->step, &s, &cut, cut.by_split);
     for (; attention_iter_next(&it, &item); n++) cost += attention_cost(&item);
     n = TN_MIN(n, cost * (s.d + s.dv) / ATTN_PART_WORK);
     return (int32_t)TN_MAX(TN_MIN(n, task->nth), 1);

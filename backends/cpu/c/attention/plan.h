@@ -8,7 +8,9 @@
 // positions. Every split gives a partial result (maximum, sum, unnormalised output); partial results are
 // merged in rising order. So a row's bits depend neither on the rows it shares a tile with nor on the
 // threads. An item is a tile with all its splits, or with one of them if there are too few tiles for the
-// threads.
+// threads. With a token or two per sequence an item is one split of the tiles of several KV heads, whose keys
+// and values take turns: they are neighbours in the cache, and memory is read fastest in the order of
+// addresses.
 #ifndef TN_CPU_ATTENTION_PLAN_H
 #define TN_CPU_ATTENTION_PLAN_H
 
@@ -28,6 +30,8 @@ enum {
     ATTN_STRIP = 32,           // keys converted at a time in decode: 16 KiB at 128 elements
     ATTN_SPLIT = 1024,         // keys; multiple of ATTN_KEYS. Merging costs 1/1024 of the products
     ATTN_DECODE_ROWS = 8,      // up to so many rows keys lie in the lanes instead of rows
+    ATTN_HEADS = 8,            // most KV heads that take turns in decode
+    ATTN_HEAD_ROWS = 16,       // places for the numbers of rows of each: VEC_N at most
     ATTN_PAD = 16,             // row lengths in scratch are rounded up to it
     ATTN_PARTIALS = 32768,     // most partial rows kept in scratch (18 MiB at 128 elements)
     ATTN_ITEMS_PER_THREAD = 4, // with fewer tiles than this per thread, split along the keys too
@@ -61,7 +65,7 @@ typedef struct attention_shape {
 } attention_shape;
 
 typedef struct attention_item {
-    int64_t seq, kv_head;
+    int64_t seq, kv_head, n_heads;          // KV heads [kv_head, kv_head + n_heads)
     int64_t first_token, first_row, n_rows; // row r: token first_token + (first_row + r) / group
     int64_t last_token, kv_len;             // one past; the position of token t is kv_len - (last_token - t)
     int64_t key_low, key_high;              // keys that any row sees
@@ -131,15 +135,42 @@ typedef struct attention_iter {
     const tn_step *step;
     const attention_shape *shape;
     bool by_split;
-    int64_t tile_rows;
+    int64_t tile_rows, heads;
     int64_t seq, kv_head, row, split; // of the next item; split < 0: that tile has not begun
 } attention_iter;
 
+// How the items of a step are made.
+typedef struct attention_cut {
+    int64_t tile_rows; // most rows of a tile
+    int64_t heads;     // most KV heads of a split, where they have few rows
+    bool by_split;     // items are single splits, whose partial results are merged in a second phase
+    int64_t n_tiles;
+} attention_cut;
+attention_cut attention_cut_get(const tn_step *step, const attention_shape *shape, int32_t n_threads);
+
 static inline attention_iter attention_iter_begin(const tn_step *step, const attention_shape *shape,
-                                                  int64_t tile_rows, bool by_split)
+                                                  const attention_cut *cut, bool by_split)
 {
-    return (attention_iter){
-        .step = step, .shape = shape, .by_split = by_split, .tile_rows = tile_rows, .split = -1};
+    return (attention_iter){.step = step,
+                            .shape = shape,
+                            .by_split = by_split,
+                            .tile_rows = cut->tile_rows,
+                            .heads = by_split ? cut->heads : 1,
+                            .split = -1};
+}
+
+// Rows of each KV head of a sequence
+static inline int64_t attention_seq_rows(const tn_step *step, const attention_shape *s, int64_t seq)
+{
+    const int32_t *q_start = step->src[TN_SRC_attention_q_start].data;
+    return (TN_MIN(q_start[seq + 1], s->n_tokens) - TN_MAX(q_start[seq], 0)) * s->group;
+}
+
+// KV heads of the next item
+static inline int64_t attention_iter_heads(const attention_iter *it)
+{
+    bool few = attention_seq_rows(it->step, it->shape, it->seq) <= ATTN_DECODE_ROWS;
+    return few ? TN_MIN(it->heads, it->shape->n_kv - it->kv_head) : 1;
 }
 
 // The tile at the iterator with all its splits; false if the sequence has no such rows.
@@ -155,6 +186,7 @@ static inline bool attention_tile_get(const attention_iter *it, attention_item *
     *item = (attention_item){
         .seq = it->seq,
         .kv_head = it->kv_head,
+        .n_heads = attention_iter_heads(it),
         .first_token = first,
         .first_row = it->row,
         .n_rows = TN_MIN(n_rows - it->row, it->tile_rows),
@@ -177,7 +209,8 @@ static inline bool attention_iter_next(attention_iter *it, attention_item *item)
     while (it->seq < it->shape->n_seq) {
         if (!attention_tile_get(it, item)) {
             it->row = 0;
-            if (++it->kv_head == it->shape->n_kv) it->kv_head = 0, it->seq++;
+            it->kv_head += attention_iter_heads(it);
+            if (it->kv_head == it->shape->n_kv) it->kv_head = 0, it->seq++;
             continue;
         }
         if (!it->by_split) {
@@ -196,21 +229,13 @@ static inline bool attention_iter_next(attention_iter *it, attention_item *item)
     return false;
 }
 
-// How the items of a step are made.
-typedef struct attention_cut {
-    int64_t tile_rows; // most rows of a tile
-    bool by_split;     // items are single splits, whose partial results are merged in a second phase
-    int64_t n_tiles;
-} attention_cut;
-attention_cut attention_cut_get(const tn_step *step, const attention_shape *shape, int32_t n_threads);
-
 // Work of an item in about multiply-adds per element of a head: products, plus converting keys and values
 // (measured: as much as 24 rows), plus a constant for setting up.
 static inline int64_t attention_cost(const attention_item *item)
 {
     int64_t low = TN_MAX(item->key_low, item->split_first * ATTN_SPLIT);
     int64_t high = TN_MIN(item->key_high, item->split_last * ATTN_SPLIT);
-    return TN_MAX(high - low, 0) * (item->n_rows + 24) + 1024;
+    return TN_MAX(high - low, 0) * (item->n_rows + 24) * item->n_heads + 1024;
 }
 
 #endif

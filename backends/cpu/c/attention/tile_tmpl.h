@@ -24,6 +24,7 @@ typedef struct attention_work {
     // 1][dv_pad] (for decode the first row is 0), s [ATTN_KEYS][ATTN_ROW_GROUP] scores, o and total
     // [ATTN_ROWS][dv_pad]
     float *q, *k, *v, *s, *o, *total;
+    float *strip;   // of decode, the end of q: keys that are converted or transposed
     float *weights; // (ATTN_KEYS / 2 + 1) * ATTN_ROW_GROUP, of dot_values_tmpl.h
     float *row[ROW_NUMBERS];
     bool dots;               // scores by integers (dot_tmpl.h)
@@ -152,7 +153,7 @@ static void rows_find(const attention_work *w, int32_t src, const attention_item
 typedef struct next_rows {
     const uint8_t *const *at;  // ATTN_KEYS rows
     int64_t bytes, row;        // bytes of a row; index of the next one
-    const uint8_t *line, *end; // next line of the row before that, and its end
+    const uint8_t *line, *end; // next line of the rows before that, which follow each other, and their end
 } next_rows;
 
 enum { LINE_BYTES = 64 };
@@ -163,19 +164,37 @@ static int64_t next_share(const next_rows *next, int64_t n)
     return (next->bytes * ATTN_KEYS + n * LINE_BYTES - 1) / (n * LINE_BYTES);
 }
 
+// The next rows that follow each other; false: there are none
+static TN_NOINLINE bool next_run(next_rows *next)
+{
+    if (next->row == ATTN_KEYS) return false;
+    const uint8_t *at = next->at[next->row], *end = at;
+    int64_t row = next->row;
+    while (row + 8 <= ATTN_KEYS && next->at[row + 7] == end + 7 * next->bytes)
+        row += 8, end += 8 * next->bytes;
+    for (; row < ATTN_KEYS && next->at[row] == end; row++) end += next->bytes;
+    next->row = row;
+    next->line = at + (-(uintptr_t)at & (LINE_BYTES - 1)); // a line that begins before was of the last row
+    next->end = end;
+    return true;
+}
+
+// The first of the next lines, for a caller that prefetches so many. Beyond the end of rows that follow each
+// other, and when there are none left, that are lines of other rows, which does no harm.
+TN_INLINE const uint8_t *next_take(next_rows *next, int64_t n_lines)
+{
+    if (next->line >= next->end && !next_run(next)) return next->line;
+    const uint8_t *line = next->line;
+    next->line = line + n_lines * LINE_BYTES;
+    return line;
+}
+
 TN_INLINE void next_prefetch(next_rows *next, int64_t n_lines)
 {
-    for (; n_lines > 0; n_lines--) {
-        if (next->line >= next->end) {
-            if (next->row == ATTN_KEYS) return;
-            const uint8_t *at = next->at[next->row++];
-            next->line =
-                at + (-(uintptr_t)at & (LINE_BYTES - 1)); // a line that begins before was of the last row
-            next->end = at + next->bytes;
-        }
-        TN_PREFETCH_L2(next->line);
-        next->line += LINE_BYTES;
-    }
+    if (next->line >= next->end && !next_run(next)) return;
+    const uint8_t *line = next->line;
+    for (int64_t i = 0; i < n_lines; i++, line += LINE_BYTES) TN_PREFETCH_L2(line);
+    next->line = line;
 }
 
 #ifdef VEC_HALVES
