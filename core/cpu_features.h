@@ -18,6 +18,7 @@ typedef struct tn_cpu_features {
     bool amx;      // tiles of int8 and bf16, and avx512bf16; only after tn_cpu_tiles_permit
     bool dotprod;  // aarch64: SDOT, and the fp16 arithmetic that comes with it
     bool i8mm;     // + SMMLA
+    bool bf16;     // + BFMMLA
     char name[64]; // brand text, trimmed
 } tn_cpu_features;
 

@@ -37,6 +37,7 @@ static const char *const isa_names[TN_ISA_COUNT] = {
     [TN_ISA_NEON] = "neon",
     [TN_ISA_DOTPROD] = "dotprod",
     [TN_ISA_I8MM] = "i8mm",
+    [TN_ISA_BF16] = "bf16",
 };
 
 // --- kernels ---------------------------------------------------------------------------------------
@@ -50,6 +51,7 @@ static const char *const isa_names[TN_ISA_COUNT] = {
 #define NEON       TN_ISA_NEON
 #define DOTPROD    TN_ISA_DOTPROD
 #define I8MM       TN_ISA_I8MM
+#define BF16       TN_ISA_BF16
 
 static const tn_cpu_kernel kernel_rows[] = {
 #define TN_CPU_ROW(level, suffix, set, name, accepts, scratch, parts, flags)                                 \
@@ -122,6 +124,8 @@ static bool has_level(const tn_cpu_features *f, int32_t isa)
         return f->dotprod;
     case TN_ISA_I8MM:
         return f->i8mm;
+    case TN_ISA_BF16:
+        return f->bf16;
 #endif
     default:
         TN_UNUSED(f);
@@ -141,7 +145,7 @@ static tn_status choose_isa(tn_context *ctx, const tn_cpu_features *f, int32_t *
         return tn_fail(
             ctx, TN_ERR_ARG,
             "cpu: unknown level \"%s\"; known: reference generic avx2 avxvnni avx512 avx512vnni amx; for "
-            "aarch64 neon dotprod i8mm",
+            "aarch64 neon dotprod i8mm bf16",
             cap);
     if (!has_level(f, i))
         return tn_fail(ctx, TN_ERR_UNSUPPORTED, "cpu: this processor has no %s, at most %s", cap,

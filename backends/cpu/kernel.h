@@ -24,6 +24,7 @@ enum {
     TN_ISA_NEON,       // aarch64, all of them
     TN_ISA_DOTPROD,    // + dot products of bytes (SDOT)
     TN_ISA_I8MM,       // + products of 2 x 8 by 8 x 2 bytes (SMMLA)
+    TN_ISA_BF16,       // + products of 2 x 4 by 4 x 2 bf16 (BFMMLA)
     TN_ISA_COUNT
 };
 

@@ -21,17 +21,20 @@
     TN_CPU_AT_C(row, __VA_ARGS__)                                                                            \
     row(AVX2, avx2, __VA_ARGS__) row(AVXVNNI, avxvnni, __VA_ARGS__) row(AVX512VNNI, avx512vnni, __VA_ARGS__)
 #define TN_CPU_AT_TILES(row, ...) row(AMX, amx, __VA_ARGS__)
+#define TN_CPU_AT_SPLIT(row, ...)
 #elif defined(TN_CPU_ARM)
 #define TN_CPU_AT_VEC(row, ...) TN_CPU_AT_C(row, __VA_ARGS__) row(NEON, neon, __VA_ARGS__)
 #define TN_CPU_AT_DOT           TN_CPU_AT_VEC
 #define TN_CPU_AT_INT(row, ...)                                                                              \
     TN_CPU_AT_VEC(row, __VA_ARGS__) row(DOTPROD, dotprod, __VA_ARGS__) row(I8MM, i8mm, __VA_ARGS__)
 #define TN_CPU_AT_TILES(row, ...)
+#define TN_CPU_AT_SPLIT(row, ...) row(BF16, bf16, __VA_ARGS__)
 #else
 #define TN_CPU_AT_VEC TN_CPU_AT_C
 #define TN_CPU_AT_DOT TN_CPU_AT_C
 #define TN_CPU_AT_INT TN_CPU_AT_C
 #define TN_CPU_AT_TILES(row, ...)
+#define TN_CPU_AT_SPLIT(row, ...)
 #endif
 
 /* clang-format off */

@@ -103,7 +103,7 @@ static local_layout local_layout_get(int32_t n_tiles)
 // Whether a kernel may round activations to that format.
 static bool may_round(int32_t precision, const tn_matmul_format *f)
 {
-    bool bf16 = precision == TN_PRECISION_bf16 && f && f->is_bf16;
+    bool bf16 = precision == TN_PRECISION_bf16 && f && (f->is_bf16 || f->is_split);
     return !f || bf16 || precision == TN_PRECISION_auto || precision == TN_PRECISION_int8;
 }
 
@@ -190,7 +190,8 @@ static tn_matmul_layout record_layout(const tn_matmul_format *f, int64_t k)
         l.size = (size_t)l.k_pad * 2;
         return l;
     }
-    if (!f) { // one cache line more than the row: rows of 2^n floats would share few cache sets
+    if (!f ||
+        f->is_split) { // one cache line more than the row: rows of 2^n floats would share few cache sets
         l.k_pad = (k + 15) / 16 * 16;
         l.size = (size_t)l.k_pad * sizeof(float) + ALIGN;
         return l;

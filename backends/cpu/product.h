@@ -36,6 +36,7 @@ typedef struct tn_matmul_format {
     int32_t lanes;     // 0: init has one value per sub-block, else one per lane: vectors of `lanes` x 4 bytes
     int32_t chain;     // of which `chain` in turn feed one accumulator
     bool is_bf16;      // nothing of all this: records as matrix units read them, see below
+    bool is_split;     // nothing of all this: an element is the sum of two bf16, in 4 bytes
     const uint8_t
         *subs; // [16] NULL: d has one value per sub-block, else 16 of each 256: lane l that of subs[l]
 } tn_matmul_format;
@@ -47,8 +48,9 @@ typedef struct tn_matmul_format {
 
 // Offsets in a record: q [k_pad] int8 first, then d [k_pad / sub] (or / 16: `subs`) f32, sum [k_pad / sub]
 // f32 (d times the sum of q), init int32 (minus bias times sums of q). Without a format a record is k_pad
-// floats. With is_bf16 16 records share a block [k_pad / 32][16 records][32] of bf16: x points to the first
-// 64 bytes of a record, the others follow 1024 bytes apart, and size is a sixteenth of the block.
+// floats, and with is_split as large. With is_bf16 16 records share a block [k_pad / 32][16 records][32] of
+// bf16: x points to the first 64 bytes of a record, the others follow 1024 bytes apart, and size is a
+// sixteenth of the block.
 typedef struct tn_matmul_layout {
     int64_t k, k_pad;
     size_t d_off, sum_off, init_off, size;
@@ -165,6 +167,7 @@ void tn_matmul_amx(const tn_cpu_task *task);
 void tn_matmul_neon(const tn_cpu_task *task);
 void tn_matmul_dotprod(const tn_cpu_task *task);
 void tn_matmul_i8mm(const tn_cpu_task *task);
+void tn_matmul_bf16(const tn_cpu_task *task);
 
 // Whether products with weights of this type quantise their activations, and what x becomes then: the row as
 // floats after quantisation, the same at every ISA. For tests that judge a kernel on the same quantised

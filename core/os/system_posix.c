@@ -200,6 +200,7 @@ enum {
     HWCAP_BIT_FP16 = 1 << 10,
     HWCAP_BIT_DOTPROD = 1 << 20,
     HWCAP2_BIT_I8MM = 1 << 13,
+    HWCAP2_BIT_BF16 = 1 << 14,
 };
 
 void tn_cpu_features_arm(tn_cpu_features *f)
@@ -207,12 +208,14 @@ void tn_cpu_features_arm(tn_cpu_features *f)
     unsigned long caps = getauxval(AT_HWCAP), caps2 = getauxval(AT_HWCAP2);
     f->dotprod = (caps & HWCAP_BIT_FP16) && (caps & HWCAP_BIT_DOTPROD);
     f->i8mm = f->dotprod && (caps2 & HWCAP2_BIT_I8MM);
+    f->bf16 = f->i8mm && (caps2 & HWCAP2_BIT_BF16);
 }
 #elif defined(__aarch64__) && defined(__APPLE__)
 void tn_cpu_features_arm(tn_cpu_features *f)
 {
     f->dotprod = system_number("hw.optional.arm.FEAT_FP16") && system_number("hw.optional.arm.FEAT_DotProd");
     f->i8mm = f->dotprod && system_number("hw.optional.arm.FEAT_I8MM");
+    f->bf16 = f->i8mm && system_number("hw.optional.arm.FEAT_BF16");
 }
 #else
 void tn_cpu_features_arm(tn_cpu_features *f)

@@ -49,8 +49,8 @@ void tn_wake_all(_Atomic uint32_t *word)
     tn_wake(word, INT_MAX);
 }
 
-// Windows reports SDOT under number 43, which old headers lack; i8mm is not asked for. Never compiled or run
-// on aarch64.
+// Windows reports SDOT under number 43, which old headers lack; i8mm and bf16 are not asked for. Never
+// compiled or run on aarch64.
 void tn_cpu_features_arm(tn_cpu_features *f)
 {
 #if defined(__aarch64__)

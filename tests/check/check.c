@@ -19,7 +19,7 @@ static const char usage[] =
     "usage: tenon-check [options]\n"
     "  --backend NAME   device to check (default cpu)\n"
     "  --isa LEVEL      reference, generic, avx2, avxvnni, avx512, avx512vnni, amx; neon, dotprod,\n"
-    "                   i8mm (default: all that this machine has)\n"
+    "                   i8mm, bf16 (default: all that this machine has)\n"
     "  --op NAME        only this op\n"
     "  --type NAME      only cases about this type (of weights or cache)\n"
     "  --precision NAME only cases of this precision of matrix products\n"
@@ -198,7 +198,7 @@ static tn_status target_add(check_run *run, const char *isa)
 }
 
 static const char *const levels[] = {"generic", "avx2", "avxvnni", "avx512", "avx512vnni",
-                                     "amx",     "neon", "dotprod", "i8mm"};
+                                     "amx",     "neon", "dotprod", "i8mm",   "bf16"};
 
 // The CPU once per level, any other device as it is. A level that this machine lacks is left out.
 static tn_status targets_open(check_run *run)

@@ -118,9 +118,9 @@ typedef struct tn_context_config {
                              // context's own threads are used as far as there are free cores for them
     int32_t strict;          // non-zero: events of silent degradation become errors; default 0
     const char *isa;         // highest CPU level: "reference", "generic", "avx2", "avxvnni", "avx512",
-                             // "avx512vnni", "amx"; for aarch64 "neon", "dotprod", "i8mm". NULL (default) =
-                             // the best this machine has. With amx the system is asked to let this process
-                             // use tile registers, once and for good
+                             // "avx512vnni", "amx"; for aarch64 "neon", "dotprod", "i8mm", "bf16". NULL
+                             // (default) = the best this machine has. With amx the system is asked to let
+                             // this process use tile registers, once and for good
     size_t memory_limit;     // bytes the library may allocate in this context; 0 (default) = no limit
     const char *cache_dir;   // existing directory for results that were measured on this machine; copied.
                              // NULL (default): none is used
