@@ -137,6 +137,16 @@ static void test_choices(void)
             ARG, "leads back to itself");
 }
 
+// Counts that a grammar would refuse too, with a message about the grammar (a finding of fuzz_grammar).
+static void test_pattern_counts(void)
+{
+    REFUSED("{\"pattern\":\"a{11111111111111111111,3}\"}", UNSUPPORTED, "counts are");
+    REFUSED("{\"pattern\":\"a{100001}\"}", UNSUPPORTED, "counts are");
+    REFUSED("{\"pattern\":\"a{1,100001}\"}", UNSUPPORTED, "counts are");
+    REFUSED("{\"pattern\":\"a{3,2}\"}", UNSUPPORTED, "counts are");
+    REFUSED("{\"pattern\":\"a{1,2,3}\"}", UNSUPPORTED, "counts are");
+}
+
 static void test_string_bounds(void)
 {
     REFUSED("{\"format\":\"email\"}", UNSUPPORTED, "schema: /format: ");
@@ -147,6 +157,8 @@ static void test_string_bounds(void)
     REFUSED("{\"pattern\":\"(a\"}", UNSUPPORTED, "')' is missing");
     REFUSED("{\"pattern\":\"a)\"}", UNSUPPORTED, "without '('");
     REFUSED("{\"pattern\":\"[a\"}", UNSUPPORTED, "not closed");
+    REFUSED("{\"pattern\":\"\\\\ud800\"}", UNSUPPORTED, "half of a surrogate pair");
+    REFUSED("{\"pattern\":\"\\\\udfff\"}", UNSUPPORTED, "half of a surrogate pair");
     REFUSED("{\"pattern\":\"[b-a]\"}", UNSUPPORTED, "a range that is none");
     REFUSED("{\"pattern\":\"*a\"}", UNSUPPORTED, "backslash");
     REFUSED("{\"pattern\":\"a\",\"minLength\":2}", UNSUPPORTED, "one part of varying length");
@@ -499,6 +511,7 @@ int main(void)
     test_types();
     test_strings();
     test_choices();
+    test_pattern_counts();
     test_string_bounds();
     test_numbers();
     test_number_bounds();

@@ -343,15 +343,20 @@ static tn_status put_atom(expression *e)
     return TN_OK;
 }
 
-// "{m}", "{m,}" or "{m,n}" of digits.
-static span read_counts(const char *p)
+// "{m}", "{m,}" or "{m,n}" of digits, which a grammar takes too.
+static bool read_counts(const char *p, span *out)
 {
+    enum { COUNT_MAX = 100000 };
     span c = {0, -1};
     for (p++; *p >= '0' && *p <= '9'; p++) c.min = TN_MIN(10 * c.min + *p - '0', LENGTH_MAX);
-    if (*p != ',') return (span){c.min, c.min};
-    if (p[1] != '}') c.max = 0;
-    for (p++; *p >= '0' && *p <= '9'; p++) c.max = TN_MIN(10 * c.max + *p - '0', LENGTH_MAX);
-    return c;
+    if (*p != ',') {
+        c.max = c.min;
+    } else {
+        if (p[1] != '}') c.max = 0;
+        for (p++; *p >= '0' && *p <= '9'; p++) c.max = TN_MIN(10 * c.max + *p - '0', LENGTH_MAX);
+    }
+    *out = c;
+    return *p == '}' && c.min <= COUNT_MAX && c.max <= COUNT_MAX && (c.max < 0 || c.min <= c.max);
 }
 
 static tn_status put_quantifier(expression *e)
@@ -368,10 +373,11 @@ static tn_status put_quantifier(expression *e)
         }
         if (e->p == e->end || e->p - start < 2 || start[1] == ',')
             return unsupported(e, "counts are {m}, {m,} or {m,n}");
+        if (!read_counts(start, &counts))
+            return unsupported(e, "counts are {m}, {m,} or {m,n}, in this order, up to 100000");
         e->p++;
     }
-    if (e->p > start)
-        counts = *start == '{' ? read_counts(start) : (span){*start == '+', *start == '?' ? 1 : -1};
+    if (e->p > start && *start != '{') counts = (span){*start == '+', *start == '?' ? 1 : -1};
     e->length = repeated(item, counts);
     bool varies = e->length.max < 0 || e->length.min != e->length.max;
     if (e->depth == 0) note_part(e, item, counts);
