@@ -25,6 +25,7 @@ static struct {
     size_t total, used;
     uint64_t refuses; // bit per op
     uint64_t fails;   // bit per op that it accepts, but cannot prepare
+    long n_tuned;     // results of products that tuning has overwritten
     long n_foreign;   // operands in memory that is not the device's
     long n_buffers;
     long n_submits, cancel_at; // `cancel` is set after submission cancel_at, counted from 1; 0: never
@@ -109,6 +110,29 @@ static inline bool far_accepts(const tn_device *device, const tn_step *step)
     return !(far.refuses >> step->op & 1) && tn_backend_cpu.accepts(device, step);
 }
 
+// Where the context tunes, a device runs the products of a plan as it is made, with whatever lies in their
+// sources, as CUDA does to time its kernels: their results are overwritten.
+static inline void far_tune(const tn_program *program)
+{
+    far_protect(PROT_READ | PROT_WRITE);
+    for (int32_t i = 0; i < program->n_steps; i++) {
+        const tn_step *s = &program->steps[i];
+        bool product = s->op == TN_OP_matmul || s->op == TN_OP_linear || s->op == TN_OP_matmul_multi ||
+                       s->op == TN_OP_matmul_glu;
+        for (int32_t k = 0; k < s->n_dst && product; k++) {
+            const tn_view *v = &s->dst[k];
+            int64_t n_rows = v->data ? v->ne[0] * v->ne[1] * v->ne[2] : 0;
+            size_t size = tn_dtype_row_size(v->dtype, v->ne[3]);
+            for (int64_t r = 0; r < n_rows; r++) {
+                int64_t at[] = {r / (v->ne[1] * v->ne[2]), r / v->ne[2] % v->ne[1], r % v->ne[2]};
+                memset((char *)v->data + at[0] * v->nb[0] + at[1] * v->nb[1] + at[2] * v->nb[2], 0x41, size);
+            }
+            far.n_tuned += n_rows > 0;
+        }
+    }
+    far_protect(PROT_NONE);
+}
+
 static inline tn_status far_prepare(tn_device *device, const tn_program *program, const tn_buffer *scratch,
                                     tn_executable **out)
 {
@@ -121,6 +145,7 @@ static inline tn_status far_prepare(tn_device *device, const tn_program *program
         for (int32_t k = 0; k < s->n_dst; k++)
             far.n_foreign += s->dst[k].data && s->dst[k].buffer->device != device;
     }
+    if (tn_context_tunes(device->ctx)) far_tune(program);
     return tn_backend_cpu.prepare(device, program, scratch, out);
 }
 

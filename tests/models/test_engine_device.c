@@ -177,46 +177,76 @@ static tn_model *open_on(tn_context *ctx, tn_device *device, const tiny_shape *s
     return model;
 }
 
+enum { ROUNDS = 4 }; // in which the device samples; then one in which it cannot make the kernel
+
+static struct {
+    int64_t n_sampled, n_tokens;
+    int32_t n_alone, n_strings;
+} sums;
+
+// Random requests, each by the host, alone and in an engine. Returns how many rows the device sampled.
+static int64_t run_round(tn_context *ctx, int32_t round)
+{
+    tn_device *device = tn_context_device_by_name(ctx, "far"),
+              *host = tn_device_of_role(ctx, TN_BACKEND_HOST);
+    chat *chats = calloc(N_REQUESTS, sizeof *chats);
+    if (!chats) abort();
+    tiny_shape shape = tiny_shapes[TINY_LLAMA];
+    shape.tokenizer = round % 2 == 0;
+    tn_model *model = open_on(ctx, device, &shape), *by_host = open_on(ctx, host, &shape);
+    random_state = 77u + (uint32_t)round;
+    far.fails = round == ROUNDS ? FAR_REFUSE(sample) : 0;
+    for (int32_t i = 0; i < N_REQUESTS; i++) {
+        make_chat(&chats[i], shape.tokenizer);
+        TEST_CHECK(!run_by_itself(by_host, &chats[i], ON_HOST));
+        sums.n_alone += run_by_itself(model, &chats[i], ALONE) && round < ROUNDS;
+    }
+    int64_t sampled = run_all(model, chats);
+    for (int32_t i = 0; i < N_REQUESTS; i++) {
+        compare(&chats[i], ALONE, i);
+        compare(&chats[i], IN_ENGINE, i);
+        sums.n_tokens += round < ROUNDS ? chats[i].n[IN_ENGINE] : 0;
+        sums.n_strings += chats[i].stops[IN_ENGINE] == TN_STOP_STRING;
+    }
+    tn_model_unref(&by_host);
+    tn_model_unref(&model);
+    free(chats);
+    return sampled;
+}
+
+// The same requests where the device tunes: a plan that is made between the launch of a pass and its results
+// would overwrite what that has computed.
+static void test_tuning(void)
+{
+    tn_context *ctx = NULL;
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.isa = "generic";
+    cfg.blas = "off";
+    cfg.n_threads = 1;
+    cfg.tune = 1;
+    if (tn_context_create(&cfg, &ctx) != TN_OK) abort();
+    far_add(ctx, (size_t)1 << 28);
+    for (int32_t round = 0; round < 2; round++) run_round(ctx, round);
+    TEST_CHECK(far.n_tuned > 0);
+    tn_context_destroy(&ctx);
+}
+
 int main(void)
 {
-    int64_t n_sampled = 0, n_tokens = 0;
-    int32_t n_alone = 0, n_strings = 0;
-    enum { ROUNDS = 4 }; // in which the device samples; then one in which it cannot make the kernel
     counting count;
     tn_context *ctx = context(&count, 1);
-    tn_device *device = far_add(ctx, (size_t)1 << 28), *host = tn_device_of_role(ctx, TN_BACKEND_HOST);
-    for (int32_t round = 0; round <= ROUNDS; round++) {
-        chat *chats = calloc(N_REQUESTS, sizeof *chats);
-        if (!chats) abort();
-        tiny_shape shape = tiny_shapes[TINY_LLAMA];
-        shape.tokenizer = round % 2 == 0;
-        tn_model *model = open_on(ctx, device, &shape), *by_host = open_on(ctx, host, &shape);
-        random_state = 77u + (uint32_t)round;
-        far.fails = round == ROUNDS ? FAR_REFUSE(sample) : 0;
-        for (int32_t i = 0; i < N_REQUESTS; i++) {
-            make_chat(&chats[i], shape.tokenizer);
-            TEST_CHECK(!run_by_itself(by_host, &chats[i], ON_HOST));
-            n_alone += run_by_itself(model, &chats[i], ALONE) && round < ROUNDS;
-        }
-        int64_t sampled = run_all(model, chats);
-        TEST_CHECK(round < ROUNDS || sampled < n_sampled / ROUNDS / 2); // what is left are argmax tokens
-        if (round < ROUNDS) n_sampled += sampled;
-        for (int32_t i = 0; i < N_REQUESTS; i++) {
-            compare(&chats[i], ALONE, i);
-            compare(&chats[i], IN_ENGINE, i);
-            n_tokens += round < ROUNDS ? chats[i].n[IN_ENGINE] : 0;
-            n_strings += chats[i].stops[IN_ENGINE] == TN_STOP_STRING;
-        }
-        tn_model_unref(&by_host);
-        tn_model_unref(&model);
-        free(chats);
-    }
+    far_add(ctx, (size_t)1 << 28);
+    for (int32_t round = 0; round < ROUNDS; round++) sums.n_sampled += run_round(ctx, round);
+    TEST_CHECK(run_round(ctx, ROUNDS) < sums.n_sampled / ROUNDS / 2); // what is left are argmax tokens
     printf("%lld of %lld tokens were sampled on the device, and by %d of %d texts alone\n",
-           (long long)n_sampled, (long long)n_tokens, n_alone, ROUNDS * N_REQUESTS);
-    TEST_CHECK(n_sampled > n_tokens / 3 && n_sampled < n_tokens);
-    TEST_CHECK(n_strings > 0);
-    TEST_CHECK(n_alone > N_REQUESTS && n_alone < ROUNDS * N_REQUESTS);
+           (long long)sums.n_sampled, (long long)sums.n_tokens, sums.n_alone, ROUNDS * N_REQUESTS);
+    TEST_CHECK(sums.n_sampled > sums.n_tokens / 3 && sums.n_sampled < sums.n_tokens);
+    TEST_CHECK(sums.n_strings > 0);
+    TEST_CHECK(sums.n_alone > N_REQUESTS && sums.n_alone < ROUNDS * N_REQUESTS);
+    TEST_CHECK(far.n_tuned == 0);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);
+    test_tuning();
     return test_done();
 }
