@@ -48,6 +48,32 @@ static void test_shapes(void)
     TEST_CHECK(message_has("qwen3moe-30b-a3b"));
 }
 
+// These shapes have as many weights as the models that they are named after: the sums of the tensors
+// of Llama 3.1 8B, Llama 3.2 1B, Qwen2 7B, Qwen3 0.6B and Qwen3 30B A3B.
+static void test_sizes(void)
+{
+    static const struct {
+        const char *name;
+        int64_t n;
+    } models[] = {{"llama-8b", 8030261248},
+                  {"llama-1b", 1235814400},
+                  {"qwen2-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},
+                  {"qwen3moe-30b-a3b", 30532122624}};
+    for (size_t i = 0; i < TN_COUNT(models); i++) {
+        tn_model_shape s = {.struct_size = sizeof s};
+        TEST_CHECK_STATUS(tn_model_shape_get(ctx, models[i].name, &s), TN_OK);
+        int64_t width = s.n_embd, q = (int64_t)s.n_heads * s.head_dim,
+                kv = (int64_t)s.n_kv_heads * s.head_dim;
+        int64_t n = 2 * width * (q + kv) + 2 * width; // of a layer: attention and two norms
+        n += s.n_experts ? s.n_experts * width * (3 * (int64_t)s.n_ff_expert + 1) : 3 * width * s.n_ff;
+        n += strncmp(s.arch, "qwen3", 5) == 0 ? 2 * s.head_dim : 0;
+        n += strcmp(s.arch, "qwen2") == 0 ? q + 2 * kv : 0;
+        n = n * s.n_layers + width + width * s.n_vocab * (s.tied ? 1 : 2);
+        if (!TEST_CHECK(n == models[i].n)) printf("    %s: %lld\n", models[i].name, (long long)n);
+    }
+}
+
 static void test_random(void)
 {
     static const char *const archs[] = {"llama", "qwen3", "qwen3moe", "llama", "qwen2"};
@@ -93,13 +119,27 @@ static void test_random_refused(void)
     TEST_CHECK(strstr(text, "\"llamb\"; random models can be: llama ") && strstr(text, " qwen3moe"));
     REFUSED(arch, NULL, TN_ERR_UNSUPPORTED);
     REFUSED(arch, "qwen3moe", TN_ERR_ARG);
-    REFUSED(n_layers, 0, TN_ERR_ARG);
-    REFUSED(n_embd, -1, TN_ERR_ARG);
+#define RANGE(field, below, above)                                                                           \
+    REFUSED(field, below, TN_ERR_ARG);                                                                       \
+    TEST_CHECK(message_has("shape: " #field " is "));                                                        \
+    REFUSED(field, above, TN_ERR_ARG);                                                                       \
+    TEST_CHECK(message_has("shape: " #field " is "))
+    RANGE(n_layers, 0, TN_MAX_LAYERS + 1);
+    RANGE(n_embd, 0, TN_MAX_WIDTH + 1);
+    RANGE(n_heads, 0, TN_MAX_WIDTH + 2);
+    RANGE(n_kv_heads, 0, 5);
+    RANGE(head_dim, 1, TN_MAX_WIDTH + 2);
+    RANGE(n_ff, 0, TN_MAX_WIDTH + 1);
+    RANGE(n_vocab, 0, TN_MAX_VOCAB + 1);
+    RANGE(n_ctx, 0, -1);
+    RANGE(n_experts, -1, TN_MAX_EXPERTS + 1);
+    RANGE(n_experts_used, -1, 1);
+    RANGE(n_ff_expert, -1, TN_MAX_WIDTH + 1);
+    RANGE(n_classes, -1, TN_MAX_WIDTH + 1);
+#undef RANGE
     REFUSED(n_kv_heads, 3, TN_ERR_ARG);
-    REFUSED(n_kv_heads, 0, TN_ERR_ARG);
     REFUSED(head_dim, 15, TN_ERR_ARG);
     REFUSED(n_experts, 4, TN_ERR_ARG);
-    REFUSED(n_classes, -1, TN_ERR_ARG);
     REFUSED(type, "Q9", TN_ERR_ARG);
     REFUSED(type, NULL, TN_ERR_ARG);
     REFUSED(type, "IQ3_S", TN_ERR_UNSUPPORTED);
@@ -123,6 +163,7 @@ int main(void)
     ctx = counting_context(&count);
     counting_start_threads(ctx);
     test_shapes();
+    test_sizes();
     test_random();
     test_random_refused();
     tn_context_destroy(&ctx);
