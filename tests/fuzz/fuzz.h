@@ -9,6 +9,7 @@
 
 #include "core/context.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,96 @@ static inline size_t fuzz_damage(uint64_t *state, uint8_t *b, size_t size, size_
         }
     }
     return size;
+}
+
+// --- memory ------------------------------------------------------------------------------------------------
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
+#ifndef ASAN_POISON_MEMORY_REGION
+#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+// An allocator that keeps large blocks for later ones of the same size. The sanitizer's own takes each of
+// them from the system, and in some targets the pages then took two thirds of the time. Until it is used
+// again a block is poisoned, so that a use behind its end is seen.
+enum { FUZZ_LARGE = 128 << 10, FUZZ_BLOCKS = 24 };
+typedef struct fuzz_blocks {
+    atomic_flag lock;
+    struct fuzz_block {
+        void *p;
+        size_t size, align;
+        bool used;
+    } blocks[FUZZ_BLOCKS];
+    int next; // the one that makes place
+} fuzz_blocks;
+
+static inline void *fuzz_alloc(void *user, size_t size, size_t align)
+{
+    fuzz_blocks *all = user;
+    struct fuzz_block *to = NULL;
+    if (size > SIZE_MAX / 4) return NULL;
+    if (size < FUZZ_LARGE) return tn_system_alloc(size, align);
+    while (atomic_flag_test_and_set_explicit(&all->lock, memory_order_acquire)) {
+    }
+    for (int i = 0; i < FUZZ_BLOCKS; i++) {
+        struct fuzz_block *b = &all->blocks[i];
+        bool same = b->p && !b->used && b->size == size && b->align == align;
+        if (same || (!b->p && (!to || to->p))) to = b;
+        if (same) break;
+    }
+    for (int i = 0; i < FUZZ_BLOCKS && !to; i++) {
+        struct fuzz_block *b = &all->blocks[all->next++ % FUZZ_BLOCKS];
+        if (!b->used) to = b;
+    }
+    if (to && to->p && (to->size != size || to->align != align)) {
+        ASAN_UNPOISON_MEMORY_REGION(to->p, to->size);
+        tn_system_free(to->p);
+        to->p = NULL;
+    }
+    void *p = to && to->p ? to->p : tn_system_alloc(size, align);
+    if (to) *to = (struct fuzz_block){p, size, align, p != NULL};
+    if (to && p) ASAN_UNPOISON_MEMORY_REGION(p, size);
+    atomic_flag_clear_explicit(&all->lock, memory_order_release);
+    return p;
+}
+
+static inline void fuzz_free(void *user, void *p)
+{
+    fuzz_blocks *all = user;
+    bool kept = false;
+    if (!p) return;
+    while (atomic_flag_test_and_set_explicit(&all->lock, memory_order_acquire)) {
+    }
+    for (int i = 0; i < FUZZ_BLOCKS && !kept; i++) {
+        struct fuzz_block *b = &all->blocks[i];
+        kept = b->p == p;
+        if (!kept) continue;
+        b->used = false;
+        ASAN_POISON_MEMORY_REGION(p, b->size);
+    }
+    atomic_flag_clear_explicit(&all->lock, memory_order_release);
+    if (!kept) tn_system_free(p);
+}
+
+// A context of one thread with this allocator; isa as in tn_context_config.
+static inline tn_context *fuzz_context(const char *isa)
+{
+    tn_context *ctx = NULL;
+    tn_context_config cfg;
+    fuzz_blocks *blocks = calloc(1, sizeof *blocks);
+    fuzz_must(blocks != NULL);
+    atomic_flag_clear(&blocks->lock);
+    tn_context_config_default(&cfg);
+    cfg.n_threads = 1;
+    cfg.isa = isa;
+    cfg.allocator = (tn_allocator){blocks, fuzz_alloc, fuzz_free};
+    fuzz_must(tn_context_create(&cfg, &ctx) == TN_OK);
+    return ctx;
 }
 
 // --- cost of an input --------------------------------------------------------------------------------------

@@ -22,21 +22,21 @@ static struct {
 
 static void fixture_init(void)
 {
-    tn_context_config cfg;
     size_t size;
     if (fixture.ctx) return;
-    tn_context_config_default(&cfg);
-    cfg.n_threads = 1;
+    fixture.ctx = fuzz_context(NULL);
     fixture.file = malloc(sizeof *fixture.file);
-    fuzz_must(fixture.file && tn_context_create(&cfg, &fixture.ctx) == TN_OK);
+    fuzz_must(fixture.file != NULL);
     tiny_describe(&tiny_shapes[TINY_QWEN3MOE], fixture.file);
     void *file = tiny_write(fixture.ctx, fixture.file, &size);
     tiny_must(tn_model_open_memory(fixture.ctx, file, size, "tiny", NULL, &fixture.model));
 }
 
-static void use_adapter(const void *file, size_t size)
+// A pass of as many tokens as the session takes at once uses the plan that the session has made.
+static void use_adapter(const void *file, size_t size, bool few)
 {
     static const int32_t tokens[] = {5, 6};
+    int32_t n = few ? 1 : 2;
     tn_adapter *adapter = NULL;
     tn_session *s = NULL;
     tn_session_config cfg;
@@ -44,10 +44,11 @@ static void use_adapter(const void *file, size_t size)
     tn_adapter_use use = {.struct_size = sizeof use, .adapter = adapter, .scale = 0.5f};
     tn_session_config_default(&cfg);
     cfg.n_ctx = 70;
+    cfg.n_batch = n;
     cfg.adapters = &use;
     cfg.n_adapters = 1;
     tn_status status = tn_session_create(fixture.model, &cfg, &s);
-    if (status == TN_OK) status = tn_session_feed(s, 0, tokens, 2);
+    if (status == TN_OK) status = tn_session_feed(s, 0, tokens, n);
     fuzz_must(status == TN_OK || status == TN_ERR_UNSUPPORTED || status == TN_ERR_MODEL);
     tn_session_destroy(&s);
     tn_adapter_unref(&adapter);
@@ -56,13 +57,14 @@ static void use_adapter(const void *file, size_t size)
 // It takes a path: the bytes become a file without a name.
 static void use_imatrix(const void *file, size_t size)
 {
+    static float *out;
+    static int fd = -1;
     char path[64];
     tn_imatrix *im = NULL;
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    fuzz_must(fd >= 0 && write(fd, file, size) == (ssize_t)size);
+    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (!out) out = malloc(sizeof *out * 64 * 1024);
+    fuzz_must(out && fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, file, size, 0) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    float *out = malloc(sizeof *out * 64 * 1024);
-    fuzz_must(out != NULL);
     if (tn_imatrix_open(fixture.ctx, path, &im) == TN_OK)
         for (int32_t i = 0; i < fixture.file->n_tensors; i++) {
             const tiny_tensor *t = &fixture.file->tensors[i];
@@ -71,8 +73,6 @@ static void use_imatrix(const void *file, size_t size)
             for (int64_t k = 0; k < n * cols; k++) fuzz_must(out[k] > 0.0f);
         }
     tn_imatrix_close(&im);
-    free(out);
-    close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_must(copy != NULL);
     memcpy(copy, data + 1, size - 1);
     if (data[0] % MODES == MODE_ADAPTER)
-        use_adapter(copy, n);
+        use_adapter(copy, n, data[0] & 4);
     else
         use_imatrix(copy, n);
     free(copy);

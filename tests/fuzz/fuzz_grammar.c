@@ -46,7 +46,7 @@ static void run(tn_context *ctx, const tn_vocab_trie *trie, const uint8_t *data,
         // Schemas that lead to themselves and large ones are refused here.
         if (status != TN_OK && !strstr(message, "left recursion") && !strstr(message, "more than") &&
             !strstr(message, "bytes")) {
-            printf("%s\n%s\n%s\n", message, text, gbnf.data);
+            printf("%s\n%.*s\n%s\n", message, (int)n, text, gbnf.data);
             abort();
         }
         if (status == TN_OK) walk(ctx, g, trie, data, size);
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static tn_tokenizer *tokenizer;
     static tn_vocab_trie *trie;
     if (!ctx) {
-        if (tn_context_create(NULL, &ctx) != TN_OK) abort();
+        ctx = fuzz_context(NULL);
         tiny_spm(&vocab);
         tiny_open(ctx, &vocab);
         tiny_must(tn_tokenizer_create(ctx, vocab.gguf, NULL, &tokenizer));

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_model_config cfg;
     tn_model_config_default(&cfg);
     cfg.metadata_only = 1;
-    if (!ctx) fuzz_must(tn_context_create(NULL, &ctx) == TN_OK);
+    if (!ctx) ctx = fuzz_context(NULL);
     fuzz_cost cost = fuzz_begin(ctx);
     uint8_t *copy = tn_alloc(ctx, size + WEIGHTS);
     fuzz_must(copy != NULL);

@@ -27,6 +27,8 @@ enum {
     MODE_COUNT
 };
 
+static tiny_vocab *vocabs[MODE_COUNT][TN_COUNT(pres)]; // those that were made
+
 static bool is_utf8(const char *text, size_t n)
 {
     char again[4];
@@ -98,20 +100,32 @@ static void make_vocab(uint8_t mode, tiny_vocab *v)
         tiny_spm(v);
 }
 
-static void run_text(tn_context *ctx, uint8_t mode, uint8_t pick, const char *text, size_t n)
+// Made once: encoding only reads it.
+static tn_tokenizer *tokenizer_of(tn_context *ctx, uint8_t mode, uint8_t pick)
 {
-    tiny_vocab v;
-    tn_tokenizer *t = NULL;
-    make_vocab(mode, &v);
-    if (mode == MODE_BPE) v.pre = pres[pick % TN_COUNT(pres)];
+    static tn_tokenizer *made[MODE_UGM + 1][TN_COUNT(pres)];
+    size_t k = mode == MODE_BPE ? pick % TN_COUNT(pres) : 0;
+    tn_tokenizer **t = &made[mode][k];
+    if (*t) return *t;
+    tiny_vocab *v = malloc(sizeof *v); // the tokenizer reads its file
+    if (!v) abort();
+    make_vocab(mode, v);
+    if (mode == MODE_BPE) v->pre = pres[k];
     if (mode == MODE_GEMMA4) {
-        v.model = "gemma4";
-        v.merges[v.n_merges++] = "h e";
+        v->model = "gemma4";
+        v->merges[v->n_merges++] = "h e";
     }
-    tiny_add(&v, "<|im_end|>", TN_TOKEN_CONTROL, 0);
-    tiny_add(&v, "  ", TN_TOKEN_USER, 0);
-    tiny_open(ctx, &v);
-    if (tn_tokenizer_create(ctx, v.gguf, NULL, &t) != TN_OK) abort();
+    tiny_add(v, "<|im_end|>", TN_TOKEN_CONTROL, 0);
+    tiny_add(v, "  ", TN_TOKEN_USER, 0);
+    tiny_open(ctx, v);
+    if (tn_tokenizer_create(ctx, v->gguf, NULL, t) != TN_OK) abort();
+    vocabs[mode][k] = v;
+    return *t;
+}
+
+static void run_text(tn_context *ctx, const tn_tokenizer *t, uint8_t mode, bool chat, const char *text,
+                     size_t n)
+{
     // Valid UTF-8 comes back, except that SPM cannot tell a space from its mark, that its leading space moves
     // when the user-defined token of two spaces comes first, and where decode cleans up.
     bool exact = is_utf8(text, n);
@@ -121,9 +135,7 @@ static void run_text(tn_context *ctx, uint8_t mode, uint8_t pick, const char *te
         exact = exact && !has(text, n, TN_SPACE_MARK) && !has(text, n, "  ");
     else
         exact = exact && mode == MODE_BPE && !t->clean_spaces;
-    use(ctx, t, text, n, exact, pick % 3 == 0);
-    tn_tokenizer_destroy(&t);
-    tiny_close(ctx, &v);
+    use(ctx, t, text, n, exact, chat);
 }
 
 static void run_file(tn_context *ctx, const void *data, size_t size, bool chat)
@@ -138,39 +150,47 @@ static void run_file(tn_context *ctx, const void *data, size_t size, bool chat)
 }
 
 // A good file in which each group of three input bytes (place, place, value) overwrites one byte.
-static void run_patched(tn_context *ctx, uint8_t mode, bool chat, const uint8_t *data, size_t size)
+static void run_patched(tn_context *ctx, const tiny_vocab *v, bool chat, const uint8_t *data, size_t size)
 {
-    tiny_vocab v;
-    make_vocab(mode, &v);
-    tiny_id(&v, "tokenizer.ggml.eom_token_id", 1);
-    tiny_flag(&v, "tokenizer.ggml.add_eos_token", true);
-    tiny_open(ctx, &v);
-    size_t file_size = tn_gguf_file_size(v.gguf);
-    uint8_t *copy = malloc(file_size);
-    if (!copy) abort();
-    memcpy(copy, v.data, file_size);
+    size_t file_size = tn_gguf_file_size(v->gguf);
+    uint8_t *copy = fuzz_copy(v->data, file_size);
     for (size_t i = 0; i + 3 <= size; i += 3)
         copy[(data[i] | (size_t)data[i + 1] << 8) % file_size] = data[i + 2];
     run_file(ctx, copy, file_size, chat);
     free(copy);
-    tiny_close(ctx, &v);
+}
+
+static const tiny_vocab *patched_vocab(tn_context *ctx, uint8_t mode)
+{
+    tiny_vocab **v = &vocabs[mode][0];
+    if (*v) return *v;
+    *v = malloc(sizeof **v);
+    if (!*v) abort();
+    make_vocab(mode, *v);
+    tiny_id(*v, "tokenizer.ggml.eom_token_id", 1);
+    tiny_flag(*v, "tokenizer.ggml.add_eos_token", true);
+    tiny_open(ctx, *v);
+    return *v;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static tn_context *ctx;
-    if (!ctx && tn_context_create(NULL, &ctx) != TN_OK) abort();
+    if (!ctx) ctx = fuzz_context(NULL);
     if (size < 2) return 0;
-    fuzz_cost cost = fuzz_begin(ctx);
     uint8_t mode = data[0] % MODE_COUNT;
-    bool chat = data[1] % 3 == 0; // as slow as all else
+    bool patched = mode >= MODE_PATCHED_SPM && mode != MODE_FILE;
+    const tn_tokenizer *t = mode < MODE_PATCHED_SPM ? tokenizer_of(ctx, mode, data[1]) : NULL;
+    const tiny_vocab *v = patched ? patched_vocab(ctx, mode) : NULL;
+    fuzz_cost cost = fuzz_begin(ctx);
+    bool chat = data[1] % 8 == 0; // as slow as all else
     uint8_t *copy = fuzz_copy(data + 2, size - 2);
     if (mode == MODE_FILE)
         run_file(ctx, copy, size - 2, chat);
-    else if (mode >= MODE_PATCHED_SPM)
-        run_patched(ctx, mode, chat, copy, size - 2);
+    else if (patched)
+        run_patched(ctx, v, chat, copy, size - 2);
     else
-        run_text(ctx, mode, data[1], (const char *)copy, size - 2);
+        run_text(ctx, t, mode, chat, (const char *)copy, size - 2);
     free(copy);
     fuzz_end(&cost, size);
     return 0;

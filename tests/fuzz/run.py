@@ -8,8 +8,9 @@
     run.py BUILD --check ...                  fails where fewer edges are seen than tests/fuzz/edges.json says
     run.py BUILD --record ...                 adds what was run to edges.json and docs/reliability.md
     run.py BUILD --keep ...                   minimises what was found into the corpora
-    run.py --add FILE                         adds what ran elsewhere: target, executions, edges, findings;
-                                              the edges that must be reached change by --record only
+    run.py BUILD --inputs FILE ...            with inputs that many.py has found
+    run.py --add FILE                         adds the counts of many.py (bundle.py: on another machine); the
+                                              edges that must be reached change by --record only
 
 The configuration that the numbers in edges.json belong to stands in README.md.
 """
@@ -25,14 +26,20 @@ import sys
 import tarfile
 import tempfile
 
+import many
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 EDGES = HERE / "edges.json"
 TABLE = ROOT / "docs/reliability.md"
 # Bytes of the longest input. Models and states are long; for the others short inputs are faster and as good.
 MAX_LENGTH = {"model": 24 << 10, "state": 64 << 10, "adapter": 40 << 10, "forward": 67, "gguf": 4096,
-              "api": 145, "tools": 1024, "tokenizer": 1024}
-ENV = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:abort_on_error=0",
+              "api": 145, "tools": 512, "tokenizer": 512}
+# Where an input has thousands of features, counting how rare each is takes a fifth of the time. Sessions of
+# api that are kept for later inputs are no leaks: what is left when all are closed is checked by the target.
+OPTIONS = {"api": ["-entropic=0", "-detect_leaks=0"], "forward": ["-entropic=0"],
+           "adapter": ["-entropic=0"]}
+ENV = {"ASAN_OPTIONS": f"detect_leaks=1:{many.OPTIONS}",
        "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 
@@ -71,7 +78,8 @@ def fuzz(build, target, corpus, seconds, crashes):
         subprocess.run([build / "tests/fuzz_words", target], stdout=out, check=True)
     length = MAX_LENGTH.get(target, 2048)
     args = [program, f"-max_len={length}", f"-dict={words}", f"-artifact_prefix={crashes}/{target}-",
-            "-timeout=60", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=1", corpus]
+            "-timeout=60", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=1", "-print_funcs=0",
+            *OPTIONS.get(target, []), corpus]
     args.insert(1, f"-max_total_time={seconds}" if seconds > 0 else "-runs=0")
     done = subprocess.run(args, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env={**os.environ, **ENV},
                           text=True, errors="replace")
@@ -107,6 +115,8 @@ def write_table(known):
         rows.append(f"| {name} | {row['edges']} | {row['executions']} |")
         total += row["executions"]
     rows.append(f"| all | | {total} |")
+    for name, executions in sorted(known.get("unguided", {}).items()):
+        rows.append(f"| {name}, not guided | | {executions} |")
     text = TABLE.read_text()
     begin, end = "<!-- table of fuzz/run.py -->\n", "<!-- end -->"
     head, rest = text.split(begin)
@@ -118,19 +128,34 @@ def record(known, name, executions, edges):
     row["executions"] += executions
     # A little below what was seen: a short run is random, and code changes.
     row["edges"] = max(row["edges"], edges * 95 // 100)
+    save(known)
+
+
+def save(known):
     EDGES.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     write_table(known)
 
 
 def add(known, path):
-    """Counts of a run of the same programs on another machine."""
-    for line in path.read_text().splitlines():
-        name, executions, edges, found = line.split()
-        record(known, name, int(executions), 0)
-        print(f"{name}: {executions} executions, {edges} edges there")
-        if int(found):
-            print(f"{name}: {found} findings")
+    """Counts of many.py."""
+    for name, row in sorted(json.loads(path.read_text())["targets"].items()):
+        if row["guided"]:
+            record(known, name, row["executions"], 0)
+        else:
+            unguided = known.setdefault("unguided", {})
+            unguided[name] = unguided.get(name, 0) + row["executions"]
+        print(f"{name}: {row['executions']} executions, {row['edges']} edges, {row['findings']} findings")
+    save(known)
     return 0
+
+
+def take_inputs(archive, name, corpus):
+    """Those of many.py, beside what is there."""
+    with tarfile.open(archive) as tar:
+        for member in tar.getmembers():
+            folder, _, file = member.name.partition("/")
+            if member.isfile() and folder == name and "/" not in file:
+                (corpus / file).write_bytes(tar.extractfile(member).read())
 
 
 def main():
@@ -139,6 +164,7 @@ def main():
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--add", type=pathlib.Path)
+    parser.add_argument("--inputs", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path, help="folder for inputs and findings, kept")
     for flag in ("check", "record", "keep"):
         parser.add_argument("--" + flag, action="store_true")
@@ -157,6 +183,8 @@ def main():
         corpus, crashes = work / name, work / "findings"
         crashes.mkdir(parents=True, exist_ok=True)
         unpack(name, corpus)
+        if opt.inputs:
+            take_inputs(opt.inputs, name, corpus)
         seconds = max(1, opt.seconds // len(names)) if opt.seconds else 0
         result = fuzz(build, name, corpus, seconds, crashes)
         row = known["targets"].setdefault(name, {"edges": 0, "executions": 0})
