@@ -137,6 +137,11 @@ static void test_random_refused(void)
     RANGE(n_ff_expert, -1, TN_MAX_WIDTH + 1);
     RANGE(n_classes, -1, TN_MAX_WIDTH + 1);
 #undef RANGE
+    tn_model_shape dense = good; // of an architecture without experts
+    dense.arch = "qwen3";
+    dense.n_experts = dense.n_experts_used = 1;
+    TEST_CHECK_STATUS(tn_model_create_random(ctx, &dense, NULL, &model), TN_ERR_ARG);
+    TEST_CHECK(message_has("shape: n_experts is 1, must be 0 to 0 for qwen3"));
     REFUSED(n_kv_heads, 3, TN_ERR_ARG);
     REFUSED(head_dim, 15, TN_ERR_ARG);
     REFUSED(n_experts, 4, TN_ERR_ARG);
