@@ -120,7 +120,7 @@ class Work:
             self.broken = self.broken + 1 if code and took < LEAST else 0
 
     def merge(self, seconds, env):
-        """One input of each feature, and the edges of all of them. Left out if it takes too long."""
+        """One input of each feature. Left out if it takes too long."""
         if not self.guided or seconds < LEAST:
             return
         log = self.logs / "merge.log"
@@ -134,10 +134,9 @@ class Work:
             shutil.rmtree(self.merged)
             self.merged.mkdir()
             return
-        done = re.search(r"new files with (\d+) new features added; (\d+) new coverage edges",
-                         log.read_text(errors="replace"))
+        done = re.search(r"new files with (\d+) new features added", log.read_text(errors="replace"))
         if done:
-            self.features, self.edges = max(self.features, int(done[1])), max(self.edges, int(done[2]))
+            self.features = max(self.features, int(done[1]))
 
     def inputs(self):
         """Names and bytes: what was merged, or else what is new, small ones first."""
