@@ -168,7 +168,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, help="folder for inputs and findings, kept")
     for flag in ("check", "record", "keep"):
         parser.add_argument("--" + flag, action="store_true")
-    opt = parser.parse_args()
+    opt = parser.parse_intermixed_args()
     known = json.loads(EDGES.read_text()) if EDGES.exists() else {"clang": compiler(), "targets": {}}
     if opt.add:
         return add(known, opt.add)
