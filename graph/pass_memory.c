@@ -102,7 +102,7 @@ typedef struct packer {
     int32_t n, most_neighbours;
     int32_t *neighbours; // storage of items[].neighbours
     struct start {
-        int32_t first, item;
+        int32_t first, at; // the item's first step and its number
     } *starts; // of all items, in the order of their first steps
     int32_t *active;     // items that live at the present step
     int32_t *order;      // in which items are placed
@@ -117,7 +117,7 @@ static int earlier_first(const void *pa, const void *pb)
 {
     const struct start *a = pa, *b = pb;
     if (a->first != b->first) return a->first < b->first ? -1 : 1;
-    return a->item - b->item;
+    return a->at - b->at;
 }
 
 // Goes through the items in the order of their first steps, beside those that still live then. Counts the
@@ -126,7 +126,7 @@ static void meet_neighbours(packer *p, const tn_place *places)
 {
     int32_t n_active = 0;
     for (int32_t i = 0; i < p->n; i++) {
-        int32_t me = p->starts[i].item, kept = 0;
+        int32_t me = p->starts[i].at, kept = 0;
         item *mine = &p->items[me];
         for (int32_t k = 0; k < n_active; k++) {
             int32_t other = p->active[k];
