@@ -33,10 +33,10 @@ static void fixture_init(void)
 }
 
 // A pass of as many tokens as the session takes at once uses the plan that the session has made.
-static void use_adapter(const void *file, size_t size, bool few)
+static void use_adapter(const void *file, size_t size, bool one_token)
 {
     static const int32_t tokens[] = {5, 6};
-    int32_t n = few ? 1 : 2;
+    int32_t n = one_token ? 1 : 2;
     tn_adapter *adapter = NULL;
     tn_session *s = NULL;
     tn_session_config cfg;

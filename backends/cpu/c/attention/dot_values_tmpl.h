@@ -9,9 +9,9 @@
 //   weights  pairs of keys; many rows [pair][row], decode [row][pair]
 //   codes    pairs of keys, for each 2 VEC_N elements two vectors, in the order in which unpacking leaves
 //            them; many rows [pair][dv], decode in registers
-enum { DOT_UNIT = 2 * VEC_N, DOT_UNITS = QUANT_BLOCK / DOT_UNIT }; // elements of a block at a time
+enum { DOT_PIECE = 2 * VEC_N, DOT_PIECES = QUANT_BLOCK / DOT_PIECE }; // elements of a block at a time
 
-// Rows of o, DOT_UNIT elements: o = o * alpha + scale * (weights . codes).
+// Rows of o, DOT_PIECE elements: o = o * alpha + scale * (weights . codes).
 typedef struct dot_values_args {
     const int32_t *weights; // pairs; row r, pair k at r * row + k * pair
     int64_t row, pair;
@@ -24,7 +24,7 @@ typedef struct dot_values_args {
     next_rows *next;              // whose lines are prefetched meanwhile,
     int64_t n_lines;              // so many for two pairs
     int64_t offset;               // of the block in the rows
-    int64_t half;                 // unit in the block
+    int64_t half;                 // piece in the block
     bool q8;
 } dot_values_args;
 
@@ -112,7 +112,7 @@ static void dot_value_scales(const attention_work *w, const uint8_t *const *at, 
 
 // --- decode ----------------------------------------------------------------------------------------------
 
-// Four rows of weights, with pairs that are neighbours, against a unit of a block.
+// Four rows of weights, with pairs that are neighbours, against a piece of a block.
 TN_INLINE void dot_values_part(const dot_values_args *g, const bool q8)
 {
     const int32_t *row0 = g->weights, *row3 = row0 + 3 * g->row;
@@ -215,21 +215,21 @@ static void dot_decode_values(const attention_work *w, const uint8_t *const *at,
                             .at = at,
                             .next = next,
                             .n_lines =
-                                next_share(next, n_blocks * DOT_UNITS * (ATTN_KEYS / 4) * (n_rows / 4)),
+                                next_share(next, n_blocks * DOT_PIECES * (ATTN_KEYS / 4) * (n_rows / 4)),
                             .q8 = v->dtype == TN_TYPE_Q8_0};
     dot_value_scales(w, at, g.n_keys, w->v + n);
     for (int64_t first = 0; first < n_blocks; first += g.n_blocks, g.s += g.n_blocks * ATTN_KEYS) {
         g.n_blocks = TN_MIN(VEC_N / n_rows, n_blocks - first);
         dot_weights_get(&g);
-        for (int64_t unit = 0; unit < g.n_blocks * DOT_UNITS; unit++)
+        for (int64_t piece = 0; piece < g.n_blocks * DOT_PIECES; piece++)
             for (int64_t r = 0; r < n_rows; r += 4) {
-                int64_t row = unit / DOT_UNITS * n_rows + r;
+                int64_t row = piece / DOT_PIECES * n_rows + r;
                 part.weights = (const int32_t *)(const void *)(g.weights + row * ATTN_KEYS);
                 part.scale = g.scale + row;
                 part.alpha = t->first ? NULL : w->row[ROW_ALPHA] + r;
-                part.o = w->o + r * n + first * QUANT_BLOCK + unit * DOT_UNIT;
-                part.offset = (first + unit / DOT_UNITS) * v->nb[3];
-                part.half = unit % DOT_UNITS;
+                part.o = w->o + r * n + first * QUANT_BLOCK + piece * DOT_PIECE;
+                part.offset = (first + piece / DOT_PIECES) * v->nb[3];
+                part.half = piece % DOT_PIECES;
                 dot_values_decode(&part);
             }
     }
@@ -257,8 +257,8 @@ static void dot_load_values(const attention_work *w, const attention_item *item,
     rows_find(w, TN_SRC_attention_v, item, t->key, zeros, at);
     dot_value_scales(w, at, t->n_keys, dot_many_v_scale(w));
     for (int64_t i = 0; i < t->n_keys; i += 2)
-        for (int64_t unit = 0; unit < n_blocks * DOT_UNITS; unit++, codes += DOT_UNIT) {
-            int64_t offset = unit / DOT_UNITS * v->nb[3], half = unit % DOT_UNITS;
+        for (int64_t piece = 0; piece < n_blocks * DOT_PIECES; piece++, codes += DOT_PIECE) {
+            int64_t offset = piece / DOT_PIECES * v->nb[3], half = piece % DOT_PIECES;
             const uint8_t *x = at[i] + offset, *y = at[i + 1] + offset;
             vi a = q8 ? vec_words_q8_0(x, half) : vec_words_q4_0(x, half);
             vi b = q8 ? vec_words_q8_0(y, half) : vec_words_q4_0(y, half);
@@ -296,7 +296,7 @@ static void dot_many_values(const attention_work *w, int64_t n_keys, const row_r
     float *weight_scale = w->weights + ATTN_KEYS / 2 * ATTN_ROW_GROUP;
     int32_t *weights = (int32_t *)(void *)w->weights;
     for (int64_t i = n_keys * ATTN_ROW_GROUP; i < n4 * ATTN_ROW_GROUP; i++) w->s[i] = 0.0f;
-    for (int64_t j = 0; j < dv; j += DOT_UNIT) {
+    for (int64_t j = 0; j < dv; j += DOT_PIECE) {
         const float *s = scales + j / QUANT_BLOCK * ATTN_KEYS;
         for (int64_t i = 0; j % QUANT_BLOCK == 0 && i < rows->n_vec; i += VEC_N)
             vf_store(weight_scale + i, dot_many_weights(w->s + i, s, n4, weights + i));

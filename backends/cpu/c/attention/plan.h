@@ -169,8 +169,8 @@ static inline int64_t attention_seq_rows(const tn_step *step, const attention_sh
 // KV heads of the next item
 static inline int64_t attention_iter_heads(const attention_iter *it)
 {
-    bool few = attention_seq_rows(it->step, it->shape, it->seq) <= ATTN_DECODE_ROWS;
-    return few ? TN_MIN(it->heads, it->shape->n_kv - it->kv_head) : 1;
+    bool decodes = attention_seq_rows(it->step, it->shape, it->seq) <= ATTN_DECODE_ROWS;
+    return decodes ? TN_MIN(it->heads, it->shape->n_kv - it->kv_head) : 1;
 }
 
 // The tile at the iterator with all its splits; false if the sequence has no such rows.

@@ -296,7 +296,7 @@ tn_status tn_cuda_skinny_stream_run(const tn_cuda_launch *l, const tn_cuda_skinn
     set_tiles(&a, others);
     if (a.n_tiles == 0) return TN_OK;
     if (c.time == INT64_MAX)
-        return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "product of few rows: no cut fits");
+        return tn_fail(l->cuda->device->ctx, TN_ERR_INTERNAL, "skinny product: no cut fits");
     a.row_warps = c.row_warps, a.k_warps = c.k_warps, a.splits = c.splits, a.x_slots = c.x_slots;
     char name[64];
     snprintf(name, sizeof name, "tn_skinny_stream_%s%s%s_%d", tn_dtype_name(type), others ? "_" : "",
