@@ -70,6 +70,10 @@ Weight pairs[PAIRS];
 // Of a slice, and of the one after it.
 Run16 first[PAIRS], second[PAIRS], next_first[PAIRS], next_second[PAIRS];
 uvec4 numbers[4 * PAIRS], next_numbers[4 * PAIRS], next_x[LOADS_X];
+// Where the rows of x begin that the invocation loads. Found once: in the loop over slices loads of x would
+// wait for the record each time.
+uint64_t from_x[LOADS_X];
+uint padded; // elements of a row
 
 // --- weights -------------------------------------------------------------------------------------------
 
@@ -212,21 +216,28 @@ uint q6_pair(uint codes, uint high, float d, uint part, uint byte)
         }                                                                                                    \
     }
 
-// Starts the loads of the elements of x from unit u on, as many as fit in a buffer.
-void fetch_x(uint u)
+const uint WIDE = UNITS_X * (UNIT / 8);
+void find_x()
 {
-    const uint WIDE = UNITS_X * (UNIT / 8);
-    uint padded = (n + 255) / 256 * 256;
+    padded = (n + 255) / 256 * 256;
     uint64_t from = args.scratch + 256 * uint64_t(args.n[N_PRODUCT_COPY]) +
                     (uint64_t(rows) * 4 + 255) / 256 * 256;
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
-        uint at = thread + i * THREADS, r = min(r0 + at / WIDE, rows - 1), k = UNIT * u + 8 * (at % WIDE);
-        next_x[i] = load_u128(from + 2 * (uint64_t(r) * padded + min(k, padded - 8)));
+        uint at = thread + i * THREADS, r = min(r0 + at / WIDE, rows - 1);
+        from_x[i] = from + 2 * uint64_t(r) * padded;
+    }
+}
+
+// Starts the loads of the elements of x from unit u on, as many as fit in a buffer.
+void fetch_x(uint u)
+{
+    UNROLL for (uint i = 0; i < LOADS_X; i++) {
+        uint k = UNIT * u + 8 * ((thread + i * THREADS) % WIDE);
+        next_x[i] = load_u128(from_x[i] + 2 * min(k, padded - 8));
     }
 }
 void store_x(uint buffer_at)
 {
-    const uint WIDE = UNITS_X * (UNIT / 8);
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
         uint at = thread + i * THREADS;
         space[buffer_at + at / WIDE * ROW_X + at % WIDE] = next_x[i];
@@ -250,6 +261,7 @@ void main()
     find_weights();
     if (from < to) {
         fetch_slice(from * DEPTH);
+        find_x();
         fetch_x(from * UNITS);
         store_x(0);
     }
