@@ -45,7 +45,7 @@ struct tn_node {
     uint32_t join_previous, join_next;
     tn_tensor *staged_x, *staged_y, *staged_norm;
     bool early, computed_weights;
-    bool one_query, uneven, apart; // said by who recorded it (tn_step_join)
+    bool one_query, uneven, apart, mixed; // said by who recorded it (tn_step_join)
 };
 
 struct tn_graph {

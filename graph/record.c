@@ -215,6 +215,7 @@ void tn_node_step(const tn_node *node, tn_step *step)
                                 .one_query = node->one_query,
                                 .uneven = node->uneven,
                                 .apart = node->apart,
+                                .mixed = node->mixed,
                                 .computed_weights = node->computed_weights};
     if (node->staged_x) step->join.staged_x = node->staged_x->view;
     if (node->staged_y) step->join.staged_y = node->staged_y->view;

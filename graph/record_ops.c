@@ -171,7 +171,7 @@ tn_tensor *tn_op_delta_rule(tn_graph *g, const tn_delta_rule_args *a, const tn_d
 tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_attention_params *p)
 {
     if (!a) return fail(g, TN_OP_attention, "args", "is NULL");
-    if (a->one_query < TN_QUERIES_ANY || a->one_query > TN_QUERIES_SHORT)
+    if (a->one_query < TN_QUERIES_ANY || a->one_query > TN_QUERIES_MIXED)
         return fail(g, TN_OP_attention, "one_query", "is none of TN_QUERIES_*");
     tn_tensor *y =
         op(g, TN_OP_attention, 7, SRC(a->q, a->k, a->v, a->q_start, a->kv_len, a->block_table, a->sinks), p);
@@ -179,6 +179,7 @@ tn_tensor *tn_op_attention(tn_graph *g, const tn_attention_args *a, const tn_att
         y->producer->one_query = a->one_query == TN_QUERIES_ONE || a->one_query == TN_QUERIES_UNEVEN;
         y->producer->uneven = a->one_query == TN_QUERIES_UNEVEN;
         y->producer->apart = a->one_query == TN_QUERIES_SHORT;
+        y->producer->mixed = a->one_query == TN_QUERIES_MIXED;
     }
     return y;
 }

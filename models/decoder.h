@@ -17,6 +17,7 @@ typedef struct tn_plan_key {
     uint32_t adapters;  // bit per adapter of tn_decoder_setup: whether any token has a scale other than 0
     uint32_t uneven;    // 1: some sequences are much longer than the mean (tn_attention_args.one_query)
     uint32_t apart;     // 1: pieces of prompts are small, with short prefixes (the same)
+    uint32_t mixed;     // 1: pieces of prompts are beside many sequences with one token (the same)
 } tn_plan_key;
 
 // The parameters that all plans of a session share.

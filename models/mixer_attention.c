@@ -155,6 +155,7 @@ tn_tensor *tn_mixer_attention(tn_builder *b, int32_t layer, tn_tensor *h, bool s
         .block_table = tn_builder_windowed(b, l->kv_layer) ? b->window_table : b->block_table,
         // A step has no sequence without tokens.
         .one_query = b->key->apart                       ? TN_QUERIES_SHORT
+                     : b->key->mixed                     ? TN_QUERIES_MIXED
                      : b->key->n_tokens != b->key->n_seq ? TN_QUERIES_ANY
                      : b->key->uneven                    ? TN_QUERIES_UNEVEN
                                                          : TN_QUERIES_ONE,

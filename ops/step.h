@@ -60,6 +60,7 @@ typedef struct tn_step_join {
     bool one_query;
     bool uneven; // with one_query: some sequences are much longer than the mean (tn_attention_args)
     bool apart;  // queries may be treated like sequences of one query (TN_QUERIES_SHORT)
+    bool mixed;  // most sequences have one query, others are pieces of prompts (TN_QUERIES_MIXED)
 } tn_step_join;
 
 typedef struct tn_step {

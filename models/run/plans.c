@@ -52,11 +52,23 @@ static uint32_t find_apart(const tn_session *s, const tn_plan_key *key)
     return keys <= MOST_KEYS;
 }
 
+// Whether single tokens of many sequences stand beside pieces of prompts for which attention needs a kernel
+// of its own.
+static uint32_t find_mixed(const tn_session *s, const tn_plan_key *key)
+{
+    enum { LEAST_SINGLE = 32 };
+    if (key->n_tokens == key->n_seq || key->apart || !s->setup.best) return 0;
+    int32_t single = 0;
+    for (int32_t i = 0; i < key->n_seq; i++) single += s->q_start[i + 1] - s->q_start[i] == 1;
+    return single >= LEAST_SINGLE && 4 * single >= 3 * key->n_seq;
+}
+
 void tn_session_complete_key(const tn_session *s, tn_plan_key *key)
 {
     key->max_blocks = table_width(s, key);
     key->uneven = find_uneven(s, key);
     key->apart = find_apart(s, key);
+    key->mixed = find_mixed(s, key);
 }
 
 tn_status tn_session_plan(tn_session *s, const tn_plan_key *key, tn_plan **out)

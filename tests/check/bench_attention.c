@@ -93,7 +93,7 @@ static void time_lengths(bench_run *r, tn_dtype type, int32_t n, const int32_t *
     }
     b.c.params.attention = (tn_attention_params){.scale = 0.08838834764f, .causal = 1};
     b.c.one_query = b.c.uneven = last == 1;
-    b.c.apart = apart;
+    b.c.apart = apart, b.c.mixed = !apart && last > 1;
     check_cube(&b.c, TN_TYPE_F32, all, h->n, h->dim);
     for (int32_t i = 0; i < 2; i++) check_src(&b.c, type, 4, (int64_t[]){pages, h->kv, block, h->dim});
     check_vec(&b.c, TN_TYPE_I32, n + 1)->fill = CHECK_DATA;

@@ -15,10 +15,10 @@ typedef struct attention_shape {
     int32_t heads, kv_heads, k_dim, v_dim, block;
     tn_dtype k_type, v_type;
     bool sinks, strided_q;
-    int32_t v_longer;        // elements that the rows of v are a part of, more than v_dim
-    bool v_in_k;             // those rows are the ones of k
-    bool one_query, uneven, apart; // said of the sequences, see tn_step_join
-    double q_scale, v_scale; // 0: normal
+    int32_t v_longer;                     // elements that the rows of v are a part of, more than v_dim
+    bool v_in_k;                          // those rows are the ones of k
+    bool one_query, uneven, apart, mixed; // said of the sequences, see tn_step_join
+    double q_scale, v_scale;              // 0: normal
 } attention_shape;
 
 // Blocks in shuffled order with a few unused ones between; table rows are longer than needed, and what is
@@ -58,7 +58,7 @@ static void attention_case(check_run *run, const attention_shape *s, const tn_at
     check_case c;
     check_begin(&c, TN_OP_attention);
     c.type = s->k_type;
-    c.one_query = s->one_query, c.uneven = s->uneven, c.apart = s->apart;
+    c.one_query = s->one_query, c.uneven = s->uneven, c.apart = s->apart, c.mixed = s->mixed;
     c.params.attention = *p;
     if (p->scale == 0.0f) c.params.attention.scale = (float)(1.0 / sqrt((double)s->k_dim));
     check_operand *q = check_cube(&c, TN_TYPE_F32, n_tokens, s->heads, s->k_dim);
@@ -563,6 +563,43 @@ static void cases_apart(check_run *run)
             }
 }
 
+// The same where single tokens of many sequences and pieces of prompts may have a launch each: with sequences
+// that are much longer than the mean, without queries, and with one key.
+static void cases_beside_pieces(check_run *run)
+{
+    static const tn_dtype types[] = {TN_TYPE_F16, TN_TYPE_BF16, TN_TYPE_Q8_0, TN_TYPE_Q4_0};
+    static const attention_shape rows[] = {
+        {.n_seqs = 24,
+         .q_len = {1, 1, 1, 12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 33, 1, 1, 1, 1, 1},
+         .kv_len = {9, 1, 400, 12, 17, 64, 3, 33, 130, 5, 48, 16, 2, 20, 31, 7, 65, 12, 99, 4, 50, 8, 25, 33},
+         .heads = 45,
+         .kv_heads = 45,
+         .k_dim = 64},
+        {.n_seqs = 23,
+         .q_len = {1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 20},
+         .kv_len = {130, 70, 900, 1, 1, 1, 1, 64, 65, 63, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 5, 20},
+         .heads = 8,
+         .kv_heads = 2,
+         .k_dim = 128},
+    };
+    static const tn_attention_params params[] = {{.causal = 1},
+                                                 {.causal = 1, .window = 70},
+                                                 {.causal = 1, .softcap = 5.0f, .max_bias = 4.0f},
+                                                 {.causal = 1, .chunk = 48}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++)
+        for (size_t t = 0; t < TN_COUNT(types); t++)
+            for (size_t j = 0; j < TN_COUNT(params); j++) {
+                if (run->options.quick && j != (i + t) % TN_COUNT(params)) continue;
+                attention_shape s = rows[i];
+                s.v_dim = s.k_dim, s.block = 64;
+                s.k_type = s.v_type = types[t];
+                s.sinks = j == 1;
+                s.strided_q = j == 3;
+                s.mixed = true;
+                attention_case(run, &s, &params[j]);
+            }
+}
+
 void check_cases_attention(check_run *run, int32_t op)
 {
     TN_UNUSED(op);
@@ -581,4 +618,5 @@ void check_cases_attention(check_run *run, int32_t op)
     cases_one_query(run);
     cases_pieces(run);
     cases_apart(run);
+    cases_beside_pieces(run);
 }

@@ -73,7 +73,7 @@ typedef struct check_case {
     check_operand src[TN_MAX_SRC];
     tn_any_params params;
     bool in_place; // result 0 has the storage of source 0
-    bool one_query, uneven, apart; // of tn_step_join
+    bool one_query, uneven, apart, mixed; // of tn_step_join
     bool relative; // every element has to be right by itself
     double floor;  // magnitude below which errors are not judged; 0: where f32 loses precision
     char note[96];

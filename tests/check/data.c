@@ -191,7 +191,7 @@ tn_status check_step(tn_context *ctx, const check_case *c, tn_step *step)
     *step = (tn_step){
         .op = c->op, .n_src = c->n_src, .n_dst = info->n_dst, .name = info->name, .precision = c->precision};
     step->join.one_query = c->one_query, step->join.uneven = c->uneven;
-    step->join.apart = c->apart;
+    step->join.apart = c->apart, step->join.mixed = c->mixed;
     step->params = info->params_size > 0 ? &c->params : NULL;
     for (int32_t i = 0; i < c->n_src; i++) {
         step->src[i] = check_operand_view(&c->src[i], NULL);

@@ -312,9 +312,9 @@ static void test_positions_and_cache(void)
     REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 8), F32(3)), TN_ERR_TYPE);
 
     ACCEPTS(attention(F32(5, 4, 8), OF(F16, 6, 2, 16, 8), OF(Q8_0, 6, 2, 16, 32), 2), F32, 5, 4, 32);
-    for (int32_t way = TN_QUERIES_ANY; way <= TN_QUERIES_SHORT; way++)
+    for (int32_t way = TN_QUERIES_ANY; way <= TN_QUERIES_MIXED; way++)
         ACCEPTS(attention_of(F32(2, 4, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2, way), F32, 2, 4, 8);
-    for (int32_t way = TN_QUERIES_ANY - 1; way <= TN_QUERIES_SHORT + 1; way += TN_QUERIES_SHORT + 2)
+    for (int32_t way = TN_QUERIES_ANY - 1; way <= TN_QUERIES_MIXED + 1; way += TN_QUERIES_MIXED + 2)
         REJECTS(attention_of(F32(2, 4, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2, way), TN_ERR_ARG);
     REJECTS(attention(F32(5, 3, 8), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2), TN_ERR_SHAPE);
     REJECTS(attention(F32(5, 4, 9), OF(F16, 6, 2, 16, 8), OF(F16, 6, 2, 16, 8), 2), TN_ERR_SHAPE);

@@ -101,9 +101,9 @@ static void test_apart(void)
         int32_t piece, keys; // of the third sequence
         bool device;
         uint32_t apart;
-    } rows[] = {{8, 8, true, 1},      {8, 8, false, 0},       {1, 4000, true, 0},   {2, 4000, true, 1},
-                {129, 129, true, 1},  {130, 130, true, 0},    {100, 249, true, 1},  {100, 250, true, 0},
-                {10, 2004, true, 1},  {10, 2005, true, 0}};
+    } rows[] = {{8, 8, true, 1},     {8, 8, false, 0},    {1, 4000, true, 0},  {2, 4000, true, 1},
+                {129, 129, true, 1}, {130, 130, true, 0}, {100, 249, true, 1}, {100, 250, true, 0},
+                {10, 2004, true, 1}, {10, 2005, true, 0}};
     static tn_session s;
     int32_t len[N], start[N + 1] = {0};
     s.kv_len = len, s.q_start = start;
@@ -119,10 +119,36 @@ static void test_apart(void)
     }
 }
 
+// Plans for single tokens of many sequences beside pieces of prompts are others as well.
+static void test_mixed(void)
+{
+    enum { N = 44 };
+    static const struct {
+        int32_t pieces, tokens; // sequences with so many tokens; the others have one
+        bool device;
+        uint32_t mixed;
+    } rows[] = {{1, 300, true, 1},  {1, 300, false, 0}, {11, 200, true, 1},
+                {12, 200, true, 0}, {0, 1, true, 0},    {1, 20, true, 0}};
+    static tn_session s;
+    int32_t len[N], start[N + 1] = {0};
+    s.kv_len = len, s.q_start = start;
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        for (int32_t k = 0; k < N; k++) {
+            len[k] = 500;
+            start[k + 1] = start[k] + (k < rows[i].pieces ? rows[i].tokens : 1);
+        }
+        tn_plan_key key = {.n_tokens = start[N], .n_seq = N};
+        s.setup.best = rows[i].device;
+        tn_session_complete_key(&s, &key);
+        if (!TEST_CHECK(key.mixed == rows[i].mixed)) printf("row %zu\n", i);
+    }
+}
+
 int main(void)
 {
     test_uneven();
     test_apart();
+    test_mixed();
     tn_context *ctx = context(&count, 1);
     tn_model *model = open_far(ctx);
     tn_session_config scfg = session_config(1024, N_SEQ);

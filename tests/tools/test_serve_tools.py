@@ -177,6 +177,17 @@ def check_ollama(t, s):
     t.ok("its history", status == 200 and got["message"]["tool_calls"], got)
 
 
+def check_halves(t, s):
+    """Halves of surrogate pairs, which clients cut out of texts, are replaced in tools as in texts."""
+    for name, function in {"a description": {**ADD["function"], "description": "the \ude00 sum \ud83d"},
+                           "a key": {**ADD["function"], "x\udc00\ud800": {}},
+                           "a zero byte": {**ADD["function"], "description": "a \0 and \\u0000"}}.items():
+        for choice in ("auto", NAMED):
+            status, _, got = s.chat(tools=[{"type": "function", "function": function}], tool_choice=choice,
+                                    max_tokens=100)
+            t.ok(f"halves in {name}", status == 200, got)
+
+
 def history():
     return HELLO + [
         {"role": "assistant", "content": None, "tool_calls": [
@@ -285,8 +296,8 @@ def main():
     s = Server(t, *EXACT, "-np", "16", "-c", "1024")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_at_once, check_auto, check_stream, check_cut, check_ollama, check_prompts,
-                  check_wrong):
+    for check in (check_at_once, check_auto, check_stream, check_cut, check_ollama, check_halves,
+                  check_prompts, check_wrong):
         check(t, s)
     _, _, text = s.ask("GET", "/metrics")
     t.ok("calls are counted", re.search(rb'finished_total\{reason="tool_calls"\} [1-9]', text), text[:300])

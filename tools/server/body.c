@@ -307,12 +307,37 @@ const node *node_get(const node *object, const char *key)
     return NULL;
 }
 
+// The number of the escape \uXXXX at `at`; -1: there is none.
+static long escaped_at(const char *at)
+{
+    if (at[0] != '\\' || at[1] != 'u') return -1;
+    char digits[5] = "";
+    strncpy(digits, at + 2, 4);
+    return strtol(digits, NULL, 16);
+}
+
+// Replaces escapes of zero bytes and of halves of surrogate pairs by that of U+FFFD, as the reader of texts
+// does: the library accepts neither.
+static void replace_halves(char *json)
+{
+    for (char *p = json; (p = strchr(p, '\\')); p += 2) {
+        long c = escaped_at(p);
+        bool high = c >= 0xd800 && c < 0xdc00;
+        long next = high ? escaped_at(p + 6) : -1;
+        if (next >= 0xdc00 && next < 0xe000)
+            p += 6;
+        else if (c == 0 || (c >= 0xd800 && c < 0xe000))
+            memcpy(p + 2, "fffd", 4);
+    }
+}
+
 char *node_copy(const node *value)
 {
     char *out = malloc(value->n_raw + 1);
     if (!out) return NULL;
     memcpy(out, value->raw, value->n_raw);
     out[value->n_raw] = 0;
+    replace_halves(out);
     return out;
 }
 

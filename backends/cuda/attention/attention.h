@@ -29,8 +29,14 @@ void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_arg
 bool tn_cuda_attention_is_token(const tn_step *step);
 // Or several of some, each of which that kernel treats like the token of a sequence of its own.
 bool tn_cuda_attention_is_apart(const tn_cuda *cuda, const tn_step *step);
+// Or most have one, beside pieces of prompts: it takes those, in a launch of its own.
+bool tn_cuda_attention_is_mixed(const tn_cuda *cuda, const tn_step *step);
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step);
 TN_MUST_USE tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l);
+// Launches it for the sequences with one query of a step that is mixed, behind the launch for the others,
+// whose arguments `a` are.
+TN_MUST_USE tn_status tn_cuda_attention_single_launch(const tn_cuda_launch *l, tn_cuda_attention_args a,
+                                                      char *scratch);
 // attention_latent.c: compressed caches, for attention_wide.c, which has checked the rest and merges the
 // splits. The values have to begin where the keys do, at a multiple of 16 bytes.
 bool tn_cuda_attention_is_latent(const tn_cuda *cuda, const tn_step *step);

@@ -20,6 +20,13 @@ enum {
     TN_CUDA_CACHE_COUNT
 };
 
+// What is left in y (tn_cuda_attention_args.y_packed): f32, bf16, or f16 in the order in which
+// product/gemm/gemm_blocks.cuh multiplies, of each 16 values the even ones first.
+enum { TN_CUDA_PACKED_NOT, TN_CUDA_PACKED_BF16, TN_CUDA_PACKED_F16_EVEN_FIRST };
+
+// The sequences that a launch has. The others have another launch.
+enum { TN_CUDA_ATTENTION_ALL, TN_CUDA_ATTENTION_SINGLE, TN_CUDA_ATTENTION_PIECES };
+
 // A paged cache: row of key j of KV head g is data + page * block_size + g * head_size + (j % block) *
 // row_size.
 typedef struct tn_cuda_cache {
@@ -34,7 +41,7 @@ typedef struct tn_cuda_attention_args {
     int64_t q_token, q_head, q_elem; // bytes
     char *y;
     int64_t y_token, y_head; // bytes; elements of y are adjacent
-    int32_t y_packed;        // 0: y is f32; else 16 bits (wgmma/attention_wgmma.cuh), as q where q_elem is 2
+    int32_t y_packed;        // TN_CUDA_PACKED_*; q has 16 bits, too, where q_elem is 2
     tn_cuda_cache k, v;
     const int32_t *q_start; // [n_seq + 1]
     const int32_t *kv_len;  // [n_seq]
@@ -46,6 +53,8 @@ typedef struct tn_cuda_attention_args {
     // Parts that the keys of a sequence are split into at most, and where their results lie.
     int32_t n_splits;
     int32_t n_slots; // of the kernel for wide heads: tiles of keys in shared memory
+    // Of sequences with one query and others: which of them this launch has (TN_CUDA_ATTENTION_*).
+    int32_t which;
     // [n_splits, n_tokens, n_heads, dim of v], then [n_splits, n_tokens, n_heads, 2]: maximum, sum
     float *partial;
     tn_cuda_quantised quantised_y; // a token's heads one after another

@@ -18,12 +18,20 @@ struct tn_row_tile {
     int all_from, all_to;              // keys that all of them see
 };
 
+// The tiles of a sequence of so many queries; none if it is left to another launch.
+template <int ROWS>
+static __device__ __forceinline__ int tn_count_tiles_of(const tn_cuda_attention_args &a, int queries,
+                                                        int group)
+{
+    return a.which == TN_CUDA_ATTENTION_PIECES && queries == 1 ? 0 : (queries * group + ROWS - 1) / ROWS;
+}
+
 // The number of tiles of all sequences. Called by whole warps.
 template <int ROWS> static __device__ __forceinline__ int tn_count_row_tiles(const tn_cuda_attention_args &a)
 {
     int n = 0, group = a.n_heads / a.n_kv;
     for (int s = threadIdx.x % TN_WARP; s < a.n_seq; s += TN_WARP)
-        n += ((a.q_start[s + 1] - a.q_start[s]) * group + ROWS - 1) / ROWS;
+        n += tn_count_tiles_of<ROWS>(a, a.q_start[s + 1] - a.q_start[s], group);
     for (int i = 16; i > 0; i /= 2) n += __shfl_xor_sync(0xffffffffu, n, i);
     return n;
 }
@@ -41,7 +49,8 @@ static __device__ __forceinline__ bool tn_find_row_tile(const tn_cuda_attention_
     p.seq = -1;
     for (int first = 0; first < a.n_seq && p.seq < 0; first += TN_WARP) {
         int s = min(first + lane, a.n_seq - 1), start = a.q_start[s], tokens = a.q_start[s + 1] - start,
-            length = a.kv_len[s], n = first + lane < a.n_seq ? (tokens * p.group + ROWS - 1) / ROWS : 0;
+            length = a.kv_len[s];
+        int n = first + lane < a.n_seq ? tn_count_tiles_of<ROWS>(a, tokens, p.group) : 0;
         int upto = n;
         for (int i = 1; i < TN_WARP; i *= 2) {
             int x = __shfl_up_sync(0xffffffffu, upto, i);

@@ -19,6 +19,7 @@ enum {
     MAX_LONG_SPLITS = 8,
     SEQS_PER_EXTRA = 4,
     MAX_CLUSTER = 8,
+    LEAST_WAVES = 2, // of blocks of single tokens that have a launch of their own beside pieces
     // Tiles of keys of a sequence up to which one cluster is faster than all multiprocessors, which merge
     // their results through memory (H200, us with a cluster and without: 500 keys 7.8 and 9.7, 4000 keys 16.6
     // and 14.3).
@@ -33,10 +34,11 @@ typedef struct variant {
 } variant;
 
 // Entries of the kernel, with the warps of a block that has a multiprocessor for itself: with tiles in
-// registers, and in rings.
+// registers, and in rings. Four blocks that share one have more warps with smaller rings: a warp takes longer
+// for a tile than its share of the memory's rate would allow, some 2500 cycles.
 static const struct {
-    int32_t dim, warps, ring_warps, ring_stages;
-} entries[] = {{64, 12, 8, 6}, {128, 12, 8, 3}, {256, 8, 0, 0}};
+    int32_t dim, warps, ring_warps, ring_stages, quarter_warps, quarter_stages;
+} entries[] = {{64, 12, 8, 6, 3, 4}, {128, 12, 8, 3, 3, 2}, {256, 8, 0, 0, 0, 0}};
 
 bool tn_cuda_attention_is_token(const tn_step *step)
 {
@@ -76,16 +78,24 @@ static int32_t count_sharing(const tn_cuda *cuda, int64_t blocks)
     return blocks <= cuda->n_sms ? 1 : blocks <= 2 * (int64_t)cuda->n_sms ? 2 : 4;
 }
 
-static variant select_variant(const tn_cuda *cuda, const tn_step *step)
+// The queries that the kernel takes, each as that of a sequence of its own: all of them, or one of each
+// sequence at most.
+static int64_t count_queries(const tn_step *step, bool single)
+{
+    return single ? step->src[TN_SRC_attention_kv_len].ne[3] : step->src[TN_SRC_attention_q].ne[1];
+}
+
+static variant select_variant(const tn_cuda *cuda, const tn_step *step, bool single)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
-    int64_t widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]), n_seq = q->ne[1];
+    int64_t widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]),
+            n_seq = count_queries(step, single);
     size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
     variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1, .sharing = 1};
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
     int64_t pairs = n_seq * k->ne[1] * c.parts,
             n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
-    bool apart = tn_cuda_attention_is_apart(cuda, step);
+    bool apart = !single && tn_cuda_attention_is_apart(cuda, step);
     if (has_clusters(cuda) && n_tiles <= CLUSTER_TILES && !apart) {
         // Clusters do not fill all multiprocessors: 15 of 8 fit on 132.
         while (c.cluster < MAX_CLUSTER && pairs * c.cluster * 2 <= cuda->n_sms * 3 / 4) c.cluster *= 2;
@@ -97,7 +107,7 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step)
     // One wave of one block a multiprocessor.
     int64_t splits = apart ? 1 : TN_MIN(cuda->n_sms / pairs, n_tiles / MIN_TILES);
     c.splits = (int32_t)TN_MAX(TN_MIN(splits, (int64_t)MAX_SPLITS), (int64_t)1);
-    bool divides = apart || (step->join.uneven && c.splits == 1);
+    bool divides = apart || ((step->join.uneven || single) && c.splits == 1);
     if (divides && has_clusters(cuda) && entries[e].ring_stages > 0) {
         int64_t idle = (c.sharing * cuda->n_sms - pairs) / (k->ne[1] * c.parts);
         c.extra = (int32_t)TN_MAX(n_seq / SEQS_PER_EXTRA, idle);
@@ -121,7 +131,9 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
 {
     variant ring = *c;
     for (size_t e = 0; e < TN_COUNT(entries); e++)
-        if (entries[e].dim == c->dim)
+        if (entries[e].dim == c->dim && c->sharing == 4)
+            ring.warps = entries[e].quarter_warps, ring.stages = entries[e].quarter_stages;
+        else if (entries[e].dim == c->dim)
             ring.warps = entries[e].ring_warps / c->sharing, ring.stages = entries[e].ring_stages;
     int32_t group = (int32_t)(step->src[TN_SRC_attention_q].ne[2] / step->src[TN_SRC_attention_k].ne[1]);
     bool fits = ring.stages > 0 && shared_size(&ring, group) <= (uint32_t)cuda->max_shared;
@@ -142,14 +154,31 @@ static int32_t most_splits(const variant *c)
     return c->extra > 0 ? MAX_LONG_SPLITS : c->splits;
 }
 
+static size_t scratch_of(const tn_step *step, const variant *c, bool single)
+{
+    size_t rows = (size_t)(count_queries(step, single) * step->src[TN_SRC_attention_q].ne[2]);
+    int32_t clusters = most_splits(c) / c->cluster;
+    return clusters == 1 ? 0 : (size_t)clusters * rows * (size_t)(c->dim + 2) * sizeof(float);
+}
+
 size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
 {
-    variant c = select_variant(cuda, step);
-    const tn_view *q = &step->src[TN_SRC_attention_q];
-    int32_t clusters = most_splits(&c) / c.cluster;
-    return clusters == 1
-               ? 0
-               : (size_t)clusters * (size_t)(q->ne[1] * q->ne[2]) * (size_t)(c.dim + 2) * sizeof(float);
+    bool single = tn_cuda_attention_is_mixed(cuda, step);
+    variant c = select_variant(cuda, step, single);
+    return scratch_of(step, &c, single);
+}
+
+bool tn_cuda_attention_is_mixed(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
+    int64_t block = k->ne[2], widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]);
+    bool sizes = q->ne[0] == 1 && q->ne[2] <= MAX_HEADS && widest <= entries[1].dim && block > 0 &&
+                 (block & (block - 1)) == 0;
+    if (!step->join.mixed || !sizes || !has_clusters(cuda)) return false;
+    // With fewer sequences a second launch costs more than tiles of 128 rows for single tokens.
+    variant c = select_variant(cuda, step, true);
+    int64_t pairs = count_queries(step, true) * k->ne[1] * c.parts;
+    return c.cluster == 1 && pairs > LEAST_WAVES * c.sharing * (int64_t)cuda->n_sms && c.extra > 0;
 }
 
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope)
@@ -169,35 +198,56 @@ static tn_cuda_rope_cache_args plain_queries(const tn_step *step)
     return (tn_cuda_rope_cache_args){.q = tn_cuda_view_of(&step->src[TN_SRC_attention_q]), .block = 1};
 }
 
+// Launches the kernel with the arguments `a`, of a variant for `single` sequences.
+static tn_status launch(const tn_cuda_launch *l, const variant *c, const tn_cuda_attention_args *a,
+                        bool divides)
+{
+    const tn_step *step = l->step;
+    tn_cuda_attention_token_args d = {.a = *a};
+    d.a.n_splits = most_splits(c), d.n_extra = c->extra;
+    d.group = d.a.n_heads / d.a.n_kv, d.parts = c->parts;
+    d.alone = c->cluster > 1 ? INT32_MAX : MIN_TILES;
+    for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;
+    while (1 << d.cluster_shift < c->cluster) d.cluster_shift++;
+    d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
+    if (a->q_elem == 2) d.rope.q.nb[1] = a->q_token, d.rope.q.nb[2] = a->q_head, d.rope.q.nb[3] = 2;
+    d.early = l->early;
+    char entry[64];
+    bool one = d.a.n_tokens == 1 && c->sharing == 1;
+    snprintf(entry, sizeof entry, "tn_attention_token_%s_%s_%d_%d",
+             one       ? "one"
+             : divides ? "uneven"
+                       : "many",
+             tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c->dim, c->stages);
+    tn_cuda_grid grid = {.x = (uint32_t)c->splits,
+                         .y = (uint32_t)(d.a.n_kv * c->parts),
+                         .z = (uint32_t)(d.a.n_tokens + c->extra),
+                         .threads = (uint32_t)c->warps * 32,
+                         .shared = shared_size(c, d.a.n_heads / d.a.n_kv),
+                         .cluster = (uint32_t)c->cluster};
+    return tn_cuda_run(l, TN_CUDA_MODULE_attention_token, entry, &grid, &d);
+}
+
 tn_status tn_cuda_attention_token_launch(const tn_cuda_launch *l)
 {
     const tn_step *step = l->step;
-    variant c = select_variant(l->cuda, step);
+    variant c = select_variant(l->cuda, step, false);
     select_ring(l->cuda, step, &c);
     bool apart = tn_cuda_attention_is_apart(l->cuda, step);
     if (apart && c.stages == 0) return tn_cuda_attention_launch(l);
-    tn_cuda_attention_token_args d = {.a = tn_cuda_attention_args_of(step)};
-    d.a.n_splits = most_splits(&c), d.n_extra = c.extra;
-    d.a.partial = (float *)l->scratch;
-    tn_cuda_attention_set_staged(l, &d.a);
-    d.group = d.a.n_heads / d.a.n_kv, d.parts = c.parts;
-    d.alone = c.cluster > 1 ? INT32_MAX : MIN_TILES;
-    for (d.block_mask = d.a.block - 1; d.a.block >> d.block_shift > 1;) d.block_shift++;
-    while (1 << d.cluster_shift < c.cluster) d.cluster_shift++;
-    d.rope = l->rope ? tn_cuda_rope_cache_args_of(l->rope) : plain_queries(step);
-    d.early = l->early;
-    char entry[64];
-    bool one = d.a.n_tokens == 1 && c.sharing == 1;
-    snprintf(entry, sizeof entry, "tn_attention_token_%s_%s_%d_%d",
-             one           ? "one"
-             : apart || c.extra > 0 ? "uneven"
-                           : "many",
-             tn_cuda_attention_cache_name(step->src[TN_SRC_attention_k].dtype), c.dim, c.stages);
-    tn_cuda_grid grid = {.x = (uint32_t)c.splits,
-                         .y = (uint32_t)(d.a.n_kv * c.parts),
-                         .z = (uint32_t)(d.a.n_tokens + c.extra),
-                         .threads = (uint32_t)c.warps * 32,
-                         .shared = shared_size(&c, d.a.n_heads / d.a.n_kv),
-                         .cluster = (uint32_t)c.cluster};
-    return tn_cuda_run(l, TN_CUDA_MODULE_attention_token, entry, &grid, &d);
+    tn_cuda_attention_args a = tn_cuda_attention_args_of(step);
+    a.partial = (float *)l->scratch;
+    tn_cuda_attention_set_staged(l, &a);
+    return launch(l, &c, &a, apart || c.extra > 0);
+}
+
+tn_status tn_cuda_attention_single_launch(const tn_cuda_launch *l, tn_cuda_attention_args a, char *scratch)
+{
+    variant c = select_variant(l->cuda, l->step, true);
+    select_ring(l->cuda, l->step, &c);
+    if (c.stages == 0) return TN_ERR_INTERNAL; // tn_cuda_attention_is_mixed() and the alignment were checked
+    a.which = TN_CUDA_ATTENTION_SINGLE;
+    a.n_tokens = a.n_seq;
+    a.partial = (float *)scratch;
+    return launch(l, &c, &a, true);
 }

@@ -18,9 +18,10 @@
 // Short sequences take one cluster, so that nothing goes through memory, where clusters of two or more blocks
 // fit. Others on compute capability 9.0 and 10.0 (STAGES > 0) take clusters of one block, whose warps copy
 // their tiles through rings in shared memory. Where there are more pairs of sequence and KV head than
-// multiprocessors, blocks have a half or a quarter of the warps, so that two or four of them share a
-// multiprocessor. Each pair has one block then; where the host says that lengths differ much, more blocks
-// take parts of long sequences (attention_token_share.cuh).
+// multiprocessors, blocks have fewer warps, so that two or four of them share a multiprocessor. Each pair has
+// one block then; where the host says that lengths differ much, more blocks take parts of long sequences
+// (attention_token_share.cuh). Beside pieces of prompts single tokens of many sequences have a launch of
+// their own, which runs at the same time as that of the pieces (wgmma/attention_wgmma.c).
 //
 // Scratch: splits / C * H * (Dv + 2) floats. Bytes moved: the visible rows of both caches once. Operations: 2
 // (2 D + Dv) per visible (head, key), because Q has two parts. Limit: latency of the stages below; memory
@@ -70,6 +71,7 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
                                                  part &p, cluster_work &u)
 {
     const tn_cuda_attention_args &a = d.a;
+    const bool single = EXTRA && are_single(a);
     p.seq = s.seq, p.first_token = s.query;
     int n = a.q_start[p.seq + 1] - a.q_start[p.seq], lo, hi, row = 0, longest = 0;
     p.kv_len = a.kv_len[p.seq];
@@ -92,7 +94,7 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
             most = splits_within(a, longest, find_limit(d));
         u.n_clusters = p.n_splits = min(most, max(1, u.n_tiles / MIN_TILES));
         p.tile = u.first + p.split, p.end = u.first + u.n_tiles;
-        return n > 0 && p.split < p.n_splits;
+        return (single ? n == 1 : n > 0) && p.split < p.n_splits;
     }
     int size = 1 << d.cluster_shift;
     u.n_clusters = 1, u.per = max(1, (u.n_tiles + size - 1) >> d.cluster_shift);
@@ -402,7 +404,7 @@ static __device__ __forceinline__ void prepare_first_row(const tn_cuda_rope_cach
 
 // Prepares all rows of the token, the first of which `token` already describes. AHEAD: the next row of a warp
 // is loaded before one is stored, for blocks whose warps have several rows.
-template <bool AHEAD, int TYPE, int DK>
+template <bool AHEAD, bool PACKED, int TYPE, int DK>
 static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_args &r, const part &p, int head,
                                                     int n_items, token_row<DK> &token,
                                                     token_storage<DK> &shared)
@@ -411,19 +413,19 @@ static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_arg
     if constexpr (!AHEAD) {
         for (int first = item; item < n_items; item += warps_of_block()) {
             if (item != first) prepare_row(r, p, head, item, token);
-            process_row<TYPE>(r, p, token, load_token_row(r, p, token), shared);
+            process_row<TYPE>(r, p, token, load_token_row<PACKED, TYPE>(r, p, token), shared);
         }
         return;
     }
     if (item >= n_items) return;
-    row_pairs<DK> x = load_token_row(r, p, token);
+    row_pairs<DK> x = load_token_row<PACKED, TYPE>(r, p, token);
     for (;;) {
         int next = item + warps_of_block();
         token_row<DK> following = token;
         row_pairs<DK> y = x;
         if (next < n_items) {
             prepare_row(r, p, head, next, following);
-            y = load_token_row(r, p, following);
+            y = load_token_row<PACKED, TYPE>(r, p, following);
         }
         process_row<TYPE>(r, p, token, x, shared);
         if (next >= n_items) return;
@@ -444,11 +446,23 @@ place_results(const tn_cuda_attention_token_args &d, RING *rings, int rows)
     return results;
 }
 
+// Finds which sequence the block has; returns false if there is none for it. With d.early no predecessor
+// writes lengths, tables, and, with rope_cache in this launch, earlier rows. Beside a launch for the other
+// sequences all that came before has ended.
+template <bool EXTRA>
+static __device__ __forceinline__ bool begin(const tn_cuda_attention_token_args &d, bool single, share &s)
+{
+    if (!d.early && !single) tn_pdl_wait();
+    if (EXTRA && !find_share(d, s)) return false;
+    if (single) s.query = d.a.q_start[s.seq];
+    return true;
+}
+
 // What a block does. With STAGES 0, tiles are loaded straight into registers. WARPS > 0: there is one
 // sequence, and blocks have so many warps. That saves instructions on the way to the result of one token.
 // EXTRA: there are blocks for parts of long sequences.
 template <int TYPE, int DK, int STAGES, int WARPS, bool EXTRA>
-static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
+static __device__ __forceinline__ void attend_block(const tn_cuda_attention_token_args &d, bool single)
 {
     extern __shared__ uint4 shared_bytes[];
     const tn_cuda_attention_args &a = d.a;
@@ -458,9 +472,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     part p;
     cluster_work u;
     share s = {(int)blockIdx.z, (int)blockIdx.z, (int)blockIdx.x, a.n_splits};
-    // With d.early no predecessor writes lengths, tables, and, with rope_cache in this launch, earlier rows.
-    if (!d.early) tn_pdl_wait();
-    if (EXTRA && !find_share(d, s)) return;
+    if (!begin<EXTRA>(d, single, s)) return;
     cluster_arrive();
     if (r.pos) position = *(const int32_t *)(r.pos + s.query * r.pos_nb);
     if (r.slots) slot = *(const int32_t *)(r.slots + s.query * r.slots_nb);
@@ -469,7 +481,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     warp_state<TYPE, DK, DK, 1> w;
     tile_cursor at = {p.tile + (STAGES > 0 ? warp * p.n_splits : warp), 0, pages}, ahead;
     bool works = any && at.tile < p.end;
-    if (d.early && !r.slots) tn_pdl_wait();
+    if (d.early && !r.slots && !single) tn_pdl_wait();
     typedef tile_ring<DK, (STAGES > 0 ? STAGES : 1)> ring_type;
     ring_type *rings = (ring_type *)(&shared + 1);
     tile_barriers<(STAGES > 0 ? STAGES : 1)> *barriers = nullptr;
@@ -491,7 +503,7 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early && r.slots) tn_pdl_wait();
     if (!any) return;
-    process_rows<WARPS == 0, TYPE>(r, p, u.head, n_items, token, shared);
+    process_rows<WARPS == 0, EXTRA, TYPE>(r, p, u.head, n_items, token, shared);
     __syncthreads();
     clear_results(w);
     if constexpr (STAGES > 0)
@@ -507,6 +519,16 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     cluster_wait();
     for (int at = warp, row; (row = u.rank + (at << d.cluster_shift)) < p.n_rows; at += warps_of_block())
         finish_row(a, p, u, row, at, n_slots, results);
+}
+
+// A launch for single tokens ends behind the one for the other sequences, because the step after them waits
+// for this one alone.
+template <int TYPE, int DK, int STAGES, int WARPS, bool EXTRA>
+static __device__ __forceinline__ void attend_token(const tn_cuda_attention_token_args &d)
+{
+    const bool single = EXTRA && are_single(d.a);
+    attend_block<TYPE, DK, STAGES, WARPS, EXTRA>(d, single);
+    if (single) tn_pdl_wait();
 }
 
 // --- entries --------------------------------------------------------------------------------------------
@@ -542,8 +564,24 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
     {                                                                                                        \
         attend_token<type, d, stages, 0, true>(a);                                                           \
     }
+// Blocks of which four share a multiprocessor.
+#define QUARTER_ENTRY(name, type, d, warps, stages)                                                          \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 4)                                                            \
+        tn_attention_token_many_##name##_##d##_##stages(                                                     \
+            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    {                                                                                                        \
+        attend_token<type, d, stages, 0, false>(a);                                                          \
+    }                                                                                                        \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 4)                                                            \
+        tn_attention_token_uneven_##name##_##d##_##stages(                                                   \
+            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    {                                                                                                        \
+        attend_token<type, d, stages, 0, true>(a);                                                           \
+    }
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
-#define RING_ENTRIES(name, type) RING_ENTRY(name, type, 64, 8, 6) RING_ENTRY(name, type, 128, 8, 3)
+#define RING_ENTRIES(name, type)                                                                             \
+    RING_ENTRY(name, type, 64, 8, 6)                                                                         \
+    RING_ENTRY(name, type, 128, 8, 3) QUARTER_ENTRY(name, type, 64, 3, 4) QUARTER_ENTRY(name, type, 128, 3, 2)
 #else
 #define RING_ENTRIES(name, type)
 #endif

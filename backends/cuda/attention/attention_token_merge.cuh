@@ -12,7 +12,7 @@
 #include "backends/cuda/attention/attention_warp.cuh"
 
 enum {
-    MAX_ROWS = 8, // query heads of a KV head that a block has: the columns of mma
+    MAX_ROWS = 8,     // query heads of a KV head that a block has: the columns of mma
     MAX_HEADS = 16384 // of all sequences, where there are several clusters
 };
 
@@ -21,10 +21,10 @@ static __device__ uint32_t arrived[MAX_HEADS];
 
 // What a block works on, beside `part`.
 struct cluster_work {
-    int head;                       // of row 0
+    int head;                      // of row 0
     int cluster, n_clusters, rank; // number of this cluster, of clusters in use, of this block in its cluster
     int most_clusters;             // of the grid, for a sequence
-    int first, n_tiles, per;        // tiles of all splits; tiles of each, if splits are not interleaved
+    int first, n_tiles, per;       // tiles of all splits; tiles of each, if splits are not interleaved
 };
 
 // Results of the warps of a cluster, by slot. A block finishes the rows rank, rank + C, ...
@@ -175,7 +175,10 @@ static __device__ __forceinline__ void finish_row(const tn_cuda_attention_args &
     for (int k = 0; k < (DK + 127) / 128; k++)
         o[k].x *= unshift, o[k].y *= unshift, o[k].z *= unshift, o[k].w *= unshift;
     if (u.n_clusters > 1) {
-        const int n = a.n_tokens * a.n_heads, own = p.first_token * a.n_heads + head; // rows of results
+        // Rows of results: where only some sequences are there, by sequence, which are fewer than the tokens.
+        const bool single = a.which == TN_CUDA_ATTENTION_SINGLE;
+        const int n = (single ? a.n_seq : a.n_tokens) * a.n_heads;
+        const int own = (single ? p.seq : p.first_token) * a.n_heads + head;
         float2 *ends = (float2 *)(a.partial + (int64_t)u.most_clusters * n * DK);
         float *to = a.partial + ((int64_t)u.cluster * n + own) * DK;
 #pragma unroll
@@ -190,8 +193,10 @@ static __device__ __forceinline__ void finish_row(const tn_cuda_attention_args &
         auto quad_of = [&](int i, int k) {
             return __ldcg((const float4 *)(a.partial + ((int64_t)i * n + own) * DK + 4 * (quad + 32 * k)));
         };
-        if (PITCH > 0) merge_memory<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
-        else merge_shared<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
+        if (PITCH > 0)
+            merge_memory<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
+        else
+            merge_shared<DK>(u.n_clusters, end_of, quad_of, max, sum, o);
     }
 #pragma unroll
     for (int k = 0; k < (DK + 127) / 128; k++) {

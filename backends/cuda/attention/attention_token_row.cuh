@@ -29,7 +29,7 @@ template <int DK> struct row_pairs {
 template <int DK> struct token_row {
     const char *from;
     int64_t nb;
-    int item, n;      // number of the row: the query heads of the block, then k, then v; elements of the row
+    int item, n; // number of the row: the query heads of the block, then k, then v; elements of the row
     bool normed;
     float eps;
     row_pairs<DK> weight;          // of the norm
@@ -117,11 +117,22 @@ static __device__ __forceinline__ void prepare_row(const tn_cuda_rope_cache_args
     if (norm) load_row(r, row.weight, true, (const char *)norm, 4, row.n);
 }
 
-template <int DK>
-static __device__ __forceinline__ row_pairs<DK>
-load_token_row(const tn_cuda_rope_cache_args &r, const part &p, const token_row<DK> &row)
+// PACKED: elements may have 16 bits, of the type of the cache.
+template <bool PACKED, int TYPE, int DK>
+static __device__ __forceinline__ row_pairs<DK> load_token_row(const tn_cuda_rope_cache_args &r,
+                                                               const part &p, const token_row<DK> &row)
 {
     row_pairs<DK> x;
+    if (PACKED && row.nb == 2) {
+#pragma unroll
+        for (int i = 0; i < row_pairs<DK>::N; i++) {
+            int first = 2 * (threadIdx.x % TN_WARP + i * TN_WARP);
+            uint32_t both = first < row.n ? *(const uint32_t *)(row.from + first * 2) : 0;
+            float2 y = tn_unpack16<TYPE == TN_CUDA_CACHE_BF16>(both);
+            x.x[i] = y.x, x.y[i] = y.y;
+        }
+        return x;
+    }
     load_row(r, x, row.item - p.n_rows < 1, row.from, row.nb, row.n);
     return x;
 }
@@ -159,7 +170,8 @@ static __device__ __forceinline__ void process_row(const tn_cuda_rope_cache_args
         if (other < 0)
             store_query<TYPE>(shared.queries, row.item, first, u),
                 store_query<TYPE>(shared.queries, row.item, second, v);
-        else shared.row[other][first] = u, shared.row[other][second] = v;
+        else
+            shared.row[other][first] = u, shared.row[other][second] = v;
     }
     if (other < 0) return;
     __syncwarp();

@@ -31,11 +31,17 @@ struct share {
     int query, seq, split, n_splits;
 };
 
+// Whether the launch has the sequences with one query only, of a step that has others, too.
+static __device__ __forceinline__ bool are_single(const tn_cuda_attention_args &a)
+{
+    return a.which == TN_CUDA_ATTENTION_SINGLE;
+}
+
 // Whether sequences may have several queries. Then each is treated like the only one of a sequence that ends
 // with it, and lengths below are those of the sequences' last queries.
 static __device__ __forceinline__ bool are_apart(const tn_cuda_attention_args &a)
 {
-    return a.n_tokens != a.n_seq;
+    return a.n_tokens != a.n_seq && !are_single(a);
 }
 
 static __device__ __forceinline__ int count_queries(const tn_cuda_attention_args &a, int seq)
@@ -52,10 +58,11 @@ static __device__ __forceinline__ int tiles_of_token(const tn_cuda_attention_arg
     return max(0, (hi + KEYS - 1) / KEYS - lo / KEYS);
 }
 
-// Tiles of keys that the last token of sequence `seq` sees; 0 for a sequence that does not exist.
+// Tiles of keys that the last token of sequence `seq` sees; 0 for a sequence that does not exist or that the
+// launch does not have.
 static __device__ __forceinline__ int count_tiles(const tn_cuda_attention_args &a, int seq)
 {
-    if (seq >= a.n_seq) return 0;
+    if (seq >= a.n_seq || (are_single(a) && a.q_start[seq + 1] - a.q_start[seq] != 1)) return 0;
     return tiles_of_token(a, a.kv_len[seq]);
 }
 

@@ -324,8 +324,18 @@ static __device__ __forceinline__ void store_result(const tn_cuda_attention_args
         o.x *= keep, o.y *= keep, o.z *= keep, o.w *= keep;
     }
     float r = sum > 0.0f ? 1.0f / sum : 0.0f;
-    float *y = (float *)(a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head) + d;
+    char *row = a.y + (int64_t)token * a.y_token + (int64_t)head * a.y_head;
     o.x *= r, o.y *= r, o.z *= r, o.w *= r;
+    if (a.y_packed == TN_CUDA_PACKED_BF16) {
+        ((uint2 *)row)[d / 4] = make_uint2(tn_pack16<true>(o.x, o.y), tn_pack16<true>(o.z, o.w));
+        return;
+    }
+    if (a.y_packed) { // of each 16 elements the even ones first
+        uint32_t *run = (uint32_t *)row + d / 16 * 8 + d % 16 / 4;
+        run[0] = tn_pack16<false>(o.x, o.z), run[4] = tn_pack16<false>(o.y, o.w);
+        return;
+    }
+    float *y = (float *)row + d;
     y[0] = o.x, y[1] = o.y, y[2] = o.z, y[3] = o.w;
     // Adjacent lanes have adjacent elements of a row, so four lanes have a group of 16 that is quantised
     // together.

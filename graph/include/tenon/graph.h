@@ -118,6 +118,7 @@ enum {
     TN_QUERIES_ONE,    // a promise: each sequence has exactly one, so that q_start is 0, 1, 2, ...
     TN_QUERIES_UNEVEN, // as ONE, and some sequences are so much longer than the mean that dividing them pays
     TN_QUERIES_SHORT,  // no promise: most have one, the others so short that each query reads keys by itself
+    TN_QUERIES_MIXED,  // no promise: most have one, the others are longer pieces
 };
 // Operands of attention over a paged cache.
 typedef struct tn_attention_args {

@@ -172,7 +172,10 @@ static bool select_tools(fields *f, tool_use *t, const node *list, const selecti
         if (!is_allowed(chosen, name_of(item))) continue;
         t->strict = t->strict || (strict && strict->truth);
         t->places[t->n_allowed++] = i;
-        fprintf(f->w->f, "%s%.*s", separator, (int)item->n_raw, item->raw);
+        char *copy = node_copy(item);
+        if (!copy) field_fail(f, ERROR_OWN, "tools", "out of memory");
+        fprintf(f->w->f, "%s%s", separator, copy ? copy : "");
+        free(copy);
         separator = ",";
     }
     fputc(']', f->w->f);

@@ -112,10 +112,17 @@ static int32_t count_slots(const tn_cuda *cuda, const tn_step *step)
     return parts < 2 || fills(cuda, step) ? 0 : (int32_t)TN_MIN(most, units * parts);
 }
 
-size_t tn_cuda_attention_wgmma_scratch(const tn_cuda *cuda, const tn_step *step)
+// Bytes for the results of parts.
+static size_t parts_size(const tn_cuda *cuda, const tn_step *step)
 {
     size_t lane = (size_t)(step->src[TN_SRC_attention_q].ne[3] / 2 + 4) * sizeof(float);
     return (size_t)count_slots(cuda, step) * 2 * GROUP * lane;
+}
+
+size_t tn_cuda_attention_wgmma_scratch(const tn_cuda *cuda, const tn_step *step)
+{
+    bool mixed = tn_cuda_attention_is_mixed(cuda, step);
+    return parts_size(cuda, step) + (mixed ? tn_cuda_attention_token_scratch(cuda, step) : 0);
 }
 
 tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
@@ -153,5 +160,8 @@ tn_status tn_cuda_attention_wgmma_launch(const tn_cuda_launch *l)
                          .z = 1,
                          .threads = (uint32_t)(variant->warpgroups * GROUP),
                          .shared = (uint32_t)((q_stages * ROWS + 4 * keys) * d * 2 + rest + 1024)};
-    return tn_cuda_run(l, variant->module, entry, &grid, &args);
+    if (tn_cuda_attention_is_mixed(l->cuda, step)) m->a.which = TN_CUDA_ATTENTION_PIECES;
+    status = tn_cuda_run(l, variant->module, entry, &grid, &args);
+    if (status != TN_OK || m->a.which == TN_CUDA_ATTENTION_ALL) return status;
+    return tn_cuda_attention_single_launch(l, m->a, l->scratch + parts_size(l->cuda, step));
 }

@@ -551,6 +551,9 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_wgmma_args
     extern __shared__ __align__(1024) char shared_bytes[];
     shared_storage<D, TYPE> &s = *reinterpret_cast<shared_storage<D, TYPE> *>(shared_bytes);
     int role = threadIdx.x / GROUP;
+    // The launch for sequences with one query begins with this one and relies on that what came before has
+    // ended.
+    if (m.a.which == TN_CUDA_ATTENTION_PIECES) tn_pdl_wait();
     tn_pdl_trigger();
     if (threadIdx.x == 0) {
         init_barriers<D, TYPE>(s);

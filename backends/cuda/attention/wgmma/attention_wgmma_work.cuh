@@ -77,7 +77,7 @@ static __device__ __forceinline__ sequence sequence_get(const tn_cuda_attention_
     sequence q;
     int group = a.n_heads / a.n_kv, lo, hi, unused;
     q.start = a.q_start[s], q.tokens = a.q_start[s + 1] - q.start, q.length = a.kv_len[s];
-    q.tiles = (q.tokens * group + ROWS - 1) / ROWS;
+    q.tiles = tn_count_tiles_of<ROWS>(a, q.tokens, group);
     int last = max(q.tiles - 1, 0) * ROWS / group; // the first query of the last tile
     tn_attention_range(a, q.length - q.tokens + last, q.length, &lo, &unused);
     tn_attention_range(a, q.length - 1, q.length, &unused, &hi);
