@@ -212,8 +212,9 @@ static bool launch_tiles(const tn_cuda_launch *l, tn_cuda_matvec_args *a, tn_dty
         if (!planned) a->n_columns /= 2;
     }
     if (planned) {
-        const char *kernel;
-        module = rows_module(type, a->n_columns, &kernel);
+        const char *kernel = "tn_matvec_halves_";
+        bool halves = tn_cuda_matvec_plan_halves(l->cuda, a, type, grid);
+        module = halves ? TN_CUDA_MODULE_matvec_halves : rows_module(type, a->n_columns, &kernel);
         snprintf(name, sizeof name, "%s%s", kernel, tn_dtype_name(type));
     } else {
         planned = rest == 1 && tn_cuda_matvec_plan_tiles(l->cuda, l->cuda->n_sms, a, type, grid);

@@ -42,6 +42,10 @@ bool tn_cuda_matvec_plan_tiles(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_
 // The same for a->n_columns (2 to 8) rows of x at a time.
 bool tn_cuda_matvec_plan_rows(const tn_cuda *cuda, int32_t max_blocks, tn_cuda_matvec_args *a, tn_dtype type,
                               tn_cuda_grid *grid);
+// The same for rows of x that are stored quantised and come in chunks by the plan above, which `a` has: two
+// blocks share k. False: there are no kernels for it, and `a` and the grid are as before.
+bool tn_cuda_matvec_plan_halves(const tn_cuda *cuda, tn_cuda_matvec_args *a, tn_dtype type,
+                                tn_cuda_grid *grid);
 // Cuts the tiles of blocks with so many rows of tiles into slices along k for the warps. False: sums do not
 // fit.
 bool tn_cuda_matvec_slice_tiles(tn_cuda_matvec_args *a, int32_t warps, int64_t rows);

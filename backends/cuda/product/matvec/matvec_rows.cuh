@@ -289,8 +289,8 @@ template <int GROUPS> static __device__ __forceinline__ int2 mr_place(int lane)
 // --- the share of a warp --------------------------------------------------------------------------------
 
 // A chunk of tiles of all parts, with x in shared memory. Sums lie as [row of the block][slice][column].
-// Returns the tiles of the warp.
-template <int TYPE, int GROUPS>
+// Returns the tiles of the warp. HALF: it is the only chunk of the block.
+template <int TYPE, int GROUPS, bool HALF = false>
 static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                    const mr_lane &x, float *sums, int chunk,
                                                    mr_loader &loader, int &at)
@@ -322,7 +322,8 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
             for (int t = w.slice; t < n; t += 1 << w.slice_shift, count++) {
                 mt_wait_oldest();
                 __syncwarp(); // all lanes have read the slot before, and see this one
-                mr_loader_copy_next<TYPE>(a, w, loader, w.ring + (at == 0 ? a.ring_size : at) - tile::size);
+                mr_loader_copy_next<TYPE, HALF>(a, w, loader,
+                                                w.ring + (at == 0 ? a.ring_size : at) - tile::size);
 #pragma unroll
                 for (int i = 0; i < tile::planes; i++)
                     o.origin.address[i] = tile_address[i] + (uint32_t)begin * o.origin.row_size[i] +
@@ -337,7 +338,7 @@ static __device__ __forceinline__ int mr_run_parts(const tn_cuda_matvec_args &a,
             for (int i = 0; i < 4 / GROUPS; i++) {
                 float *own = to + (i / 2 * 8 - before) * a.sums_stride + i % 2;
                 if (place.x + i / 2 * 8 >= before)
-                    *own = (chunk > 0 ? *own : 0.0f) + mr_kind<TYPE>::inverse * total[i];
+                    *own = (!HALF && chunk > 0 ? *own : 0.0f) + mr_kind<TYPE>::inverse * total[i];
             }
             row += MR_ROWS << w.group_shift;
         }
@@ -364,8 +365,9 @@ static __device__ __forceinline__ void mr_run_chunks(const tn_cuda_matvec_args &
         }
         __syncthreads();
         // part of the group of the next tile of weights
-        if (stored && more) mr_copy_x<TYPE>(a, shared, chunk + 1);
-        mr_lane x = mr_lane_of<TYPE, GROUPS>(a, mr_layout_of<TYPE>(a, shared, chunk), shared, zeros, w.lane);
+        if (stored && more) mr_copy_x<TYPE>(a, shared, chunk + 1, (chunk + 1) % 2);
+        mr_lane x =
+            mr_lane_of<TYPE, GROUPS>(a, mr_layout_of<TYPE>(a, shared, chunk % 2), shared, zeros, w.lane);
         int count = mr_run_parts<TYPE, GROUPS>(a, w, x, (float *)(shared + a.sums_at), chunk, loader, at);
         if (!more) return;
         if (count < 2)
@@ -406,10 +408,11 @@ static __device__ __forceinline__ void mr_finish_norm(const tn_cuda_matvec_args 
 }
 
 // Writes the results of the block's rows from the sums of the slices. `prefetched` belongs to the thread's
-// first result.
+// first result. HALF: the second block of the cluster has left sums of the other half of k.
+template <bool HALF = false>
 static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                  const float *sums, const float *rms,
-                                                 mv_prefetched prefetched)
+                                                 mv_prefetched prefetched, const float *left = nullptr)
 {
     int n = w.end - w.first;
     bool plain_glu = a.is_glu && a.glu.act == TN_UNARY_SILU && !(a.glu.limit > 0.0f) && !(a.glu.alpha > 0.0f);
@@ -422,6 +425,7 @@ static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, c
 #pragma unroll 1
         for (int part = 0; part <= a.is_glu; part++, at += n * a.sums_stride)
             v[0] = v[1], v[1] = mv_sum_slices(a, at, MR_COLUMNS) * rms[r.c];
+        if (HALF) v[1] += tn_cluster_load(left + i, 1);
         const tn_cuda_matvec_part &p = a.part[r.part];
         float sum = (a.is_glu ? v[0] : v[1]) + prefetched.bias;
         if (plain_glu)
@@ -463,7 +467,7 @@ static __device__ __forceinline__ void mr_run(const tn_cuda_matvec_args &a, int 
         if (i == a.n_early) {
             mv_prefetch_norm(a);
             tn_pdl_wait();
-            if (stored) mr_copy_x<TYPE>(a, shared, 0);
+            if (stored) mr_copy_x<TYPE>(a, shared, 0, 0);
             mt_commit_tile(a);
         }
         if (i == a.n_slots - 1) break;

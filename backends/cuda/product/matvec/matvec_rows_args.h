@@ -10,6 +10,9 @@
 
 // Bytes of sums of a block, at most.
 enum { TN_MATVEC_ROWS_SUMS = 60 * 1024 };
+// Blocks of a cluster that share k (matvec_halves.cu), and floats before x that one leaves for the other.
+enum { TN_MATVEC_HALVES = 2 };
+#define TN_MATVEC_HALVES_LEFT(a) (((a).block_rows + (a).row_multiple) * TN_MATVEC_MAX_COLUMNS)
 
 // Types with minimums whose products with x need the sums of x.
 #define TN_MATVEC_ROWS_HAS_SUMS(t)                                                                           \

@@ -122,7 +122,8 @@ static __device__ __forceinline__ mr_turns mr_turns_of(const mv_warp &w, mv_rang
 
 // Moves the loader to the warp's first tile of the next part that it has rows of, or of the first such part
 // in the next tiles of x; without any no tiles are left.
-template <int TYPE>
+// HALF: the loader has all tiles of x that the block multiplies (matvec_halves.cu).
+template <int TYPE, bool HALF = false>
 static __device__ __forceinline__ void mr_loader_enter_part(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                             mr_loader &f)
 {
@@ -131,7 +132,7 @@ static __device__ __forceinline__ void mr_loader_enter_part(const tn_cuda_matvec
     mr_turns turns;
     do {
         if (f.part + 1 >= a.n_parts) {
-            if (f.end + w.slice >= a.n_tiles) return;
+            if (HALF || f.end + w.slice >= a.n_tiles) return;
             f.part = -1, f.before = 0, f.first = f.end, f.end = min(f.end + a.slice_tiles, a.n_tiles);
         }
         r = mv_part_rows(a, w, ++f.part);
@@ -151,7 +152,7 @@ static __device__ __forceinline__ void mr_loader_enter_part(const tn_cuda_matvec
 }
 
 // Starts the copies of the next tile into a slot, if there is one left.
-template <int TYPE>
+template <int TYPE, bool HALF = false>
 static __device__ __forceinline__ void mr_loader_copy_next(const tn_cuda_matvec_args &a, const mv_warp &w,
                                                            mr_loader &f, char *slot)
 {
@@ -165,19 +166,21 @@ static __device__ __forceinline__ void mr_loader_copy_next(const tn_cuda_matvec_
 #pragma unroll
             for (int i = 0; i < tile::planes; i++)
                 f.from[i] += (int64_t)f.row_size[i] * (min(next, f.last_row) - before);
-            if (--f.rows == 0) mr_loader_enter_part<TYPE>(a, w, f);
+            if (--f.rows == 0) mr_loader_enter_part<TYPE, HALF>(a, w, f);
         }
     }
     mt_commit_tile(a);
 }
 
-template <int TYPE>
+// The first chunk of tiles of x that the block multiplies.
+template <int TYPE, bool HALF = false>
 static __device__ __forceinline__ void mr_loader_start(const tn_cuda_matvec_args &a, const mv_warp &w,
-                                                       mr_loader &f)
+                                                       mr_loader &f, int chunk = 0)
 {
     typedef mr_tile<TYPE> tile;
     f.policy = mr_weight_policy();
-    f.part = -1, f.rows = 0, f.before = 0, f.first = 0, f.end = min(a.slice_tiles, a.n_tiles);
+    f.part = -1, f.rows = 0, f.before = 0;
+    f.first = chunk * a.slice_tiles, f.end = min(f.first + a.slice_tiles, a.n_tiles);
 #pragma unroll
     for (int i = 0; i < tile::planes; i++) {
         const int slots = tile::slots(i), row = w.lane / slots;
@@ -186,7 +189,7 @@ static __device__ __forceinline__ void mr_loader_start(const tn_cuda_matvec_args
                       ? f.to[i - 1] + (tile::offset(i) - tile::offset(i - 1))
                       : mt_opaque(tile::offset(i) + (row * slots + (w.lane % slots ^ flip)) * 16);
     }
-    mr_loader_enter_part<TYPE>(a, w, f);
+    mr_loader_enter_part<TYPE, HALF>(a, w, f);
 }
 
 #endif

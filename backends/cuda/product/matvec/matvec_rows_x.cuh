@@ -29,10 +29,10 @@ struct mr_layout {
 // Tiles of x come in chunks of a.slice_tiles, where shared memory does not hold all, in two places in turns.
 template <int TYPE>
 static __device__ __forceinline__ mr_layout mr_layout_of(const tn_cuda_matvec_args &a, char *shared,
-                                                         int chunk)
+                                                         int place)
 {
     int k = a.slice_tiles * mr_tile<TYPE>::k;
-    char *x = shared + a.x_at + chunk % 2 * TN_MATVEC_ROWS_X(k, a.n_columns, TN_MATVEC_ROWS_HAS_SUMS(TYPE));
+    char *x = shared + a.x_at + place * TN_MATVEC_ROWS_X(k, a.n_columns, TN_MATVEC_ROWS_HAS_SUMS(TYPE));
     float2 *d = (float2 *)(x + a.n_columns * TN_MATVEC_ROWS_Q(k));
     return {x, d, (int *)(d + k / 32 * MR_COLUMNS), TN_MATVEC_ROWS_Q(k)};
 }
@@ -48,11 +48,12 @@ template <int N> static __device__ __forceinline__ void mr_copy_small(void *to, 
 #endif
 }
 
-// All threads: starts the copies of a chunk of rows that were stored quantised.
+// All threads: starts the copies of a chunk of rows that were stored quantised to one of the two places.
 template <int TYPE>
-static __device__ __forceinline__ void mr_copy_x(const tn_cuda_matvec_args &a, char *shared, int chunk)
+static __device__ __forceinline__ void mr_copy_x(const tn_cuda_matvec_args &a, char *shared, int chunk,
+                                                 int place)
 {
-    mr_layout x = mr_layout_of<TYPE>(a, shared, chunk);
+    mr_layout x = mr_layout_of<TYPE>(a, shared, place);
     int first = chunk * a.slice_tiles * mr_tile<TYPE>::k;
     int n = min(a.slice_tiles * mr_tile<TYPE>::k, a.k - first);
     const char *row = a.quantised_x.rows + first;
@@ -88,7 +89,7 @@ template <int TYPE>
 static __device__ __forceinline__ void mr_quantise_x(const tn_cuda_matvec_args &a, char *shared, int chunk,
                                                      float (*squares)[TN_WARP])
 {
-    mr_layout x = mr_layout_of<TYPE>(a, shared, chunk);
+    mr_layout x = mr_layout_of<TYPE>(a, shared, chunk % 2);
     int first = chunk * a.slice_tiles * mr_tile<TYPE>::k;
     int k = min(a.slice_tiles * mr_tile<TYPE>::k, a.k - first), n = a.n_columns * (k / 8), column = 0;
     const float *norm = a.norm ? a.norm + first : nullptr;
