@@ -8,12 +8,12 @@ tests that use the file run, and changes that all of them accept are printed, wi
                [--again noticed|survived] [--sanitize] [--minutes M] [--jobs 2]
 
 FOLDER gets a build of the checkout that this script lies in, and results.json with what became of each
-change, which --again reads. The sample of --count changes depends on the seed and the source of the commit alone
-(without --commit, that of today); a change of a line that is no longer there is counted as gone. A change
-that gives the same machine code as the source is none: it is counted as the same. A test that takes five
-times as much time of the processor as usual, and 20 s more, counts as one that failed. --sanitize compiles
-the changed file with the sanitizers for addresses and undefined behaviour, which CI's tests have too: for
-those that survived without.
+change, which --again reads. The sample of --count changes depends on the seed and the source of the commit
+alone (without --commit, that of today); a change of a line that is no longer there is counted as gone. A
+change that gives the same machine code as the source is none: it is counted as the same. A test that takes
+five times as much time of the processor as usual, and 20 s more, counts as one that failed. --sanitize
+compiles the changed file with the sanitizers for addresses and undefined behaviour, which CI's tests have
+too: for those that survived without.
 
 A change costs one compilation of its file and a link for each test that runs: the changed object comes before
 the library, whose own member of that name is then not taken.
