@@ -46,7 +46,7 @@ TESTS = [
     ("models/quantize/", "imatrix quantize"),
     ("models/weights/", "loading packing archs mixers split"),
     ("models/engine/",
-     "reuse prefix engine_thread schedule engine_device engine"),
+     "pass_costs reuse prefix engine_thread schedule engine_device engine"),
     ("models/text/jinja/", "template"),
     ("models/text/grammar/", "grammar schema pattern json_read limits"),
     ("models/text/tools/", "tools pieces"),
