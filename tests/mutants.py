@@ -63,7 +63,7 @@ TESTS = [
     ("models/run/embed", "embed"),
     ("models/run/packing", "packing"),
     ("models/run/shift", "long"),
-    ("models/run/cache/", "reuse prefix window state mixers host-cache"),
+    ("models/run/cache/", "cache reuse prefix window state mixers host-cache"),
     ("models/run/", "reuse state mixers window session_memory"),
     ("models/file", "file"),
     ("models/random", "random archs"),
