@@ -46,6 +46,16 @@ static void test_clear(void)
     tn_cache_fini(&c);
 }
 
+// Blocks that a window and the tokens of a step take: 128 positions and 63 to go back lie in 3, one more at
+// each end, for each sequence; as many for the step; and the windows of half of the texts that ended.
+static void test_window_blocks(void)
+{
+    tn_cache_config cfg = {.n_ctx = 65536, .n_seq = 2, .window = 128, .n_batch = 512};
+    TEST_CHECK(tn_cache_window_blocks(&cfg) == 2 * (3 + 2) + 8 + 3);
+    cfg.n_ctx = 16 * TN_CACHE_BLOCK; // not fewer than all
+    TEST_CHECK(tn_cache_window_blocks(&cfg) == 0);
+}
+
 // A text of one block, all of the same token, with the state behind it; then nobody holds it any more.
 static void leave_text(tn_cache *c, int32_t token)
 {
@@ -94,6 +104,7 @@ int main(void)
 {
     if (tn_context_create(NULL, &ctx) != TN_OK) return 1;
     test_clear();
+    test_window_blocks();
     test_states();
     tn_context_destroy(&ctx);
     return test_done();

@@ -157,6 +157,7 @@ static void test_string_bounds(void)
     REFUSED("{\"pattern\":\"(a\"}", UNSUPPORTED, "')' is missing");
     REFUSED("{\"pattern\":\"a)\"}", UNSUPPORTED, "without '('");
     REFUSED("{\"pattern\":\"[a\"}", UNSUPPORTED, "not closed");
+    TEXTS("{\"pattern\":\"^\\\\x4A\\\\x4b\\\\u00C9$\"}", "\"JK\xc3\x89\"", "\"JJ\xc3\x89\"");
     REFUSED("{\"pattern\":\"\\\\ud800\"}", UNSUPPORTED, "half of a surrogate pair");
     REFUSED("{\"pattern\":\"\\\\udfff\"}", UNSUPPORTED, "half of a surrogate pair");
     REFUSED("{\"pattern\":\"[b-a]\"}", UNSUPPORTED, "a range that is none");
@@ -231,9 +232,11 @@ static void test_numbers(void)
           "97\x1f"
           "98\x1f"
           "100\x1f"
-          "123456789",
+          "123456789\x1f"
+          "1234567890123456",
           "96\x1f"
           "9\x1f-100\x1f"
+          "12345678901234567\x1f" // 16 digits at most
           "0");
     TEXTS("{\"type\":\"integer\",\"maximum\":-3}", "-3\x1f-12\x1f-100000",
           "-2\x1f"
