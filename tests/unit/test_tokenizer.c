@@ -352,6 +352,9 @@ static void test_hostile(void)
     tiny_spm(&v);
     v.types[9] = 7;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "type 7");
+    v.types[9] = 0; // of no kind
+    t = load(&v);
+    unload(&v, &t);
     tiny_spm(&v);
     v.types[9] = -1;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "type -1");
