@@ -482,6 +482,15 @@ static void test_work(void)
     TEST_CHECK_STATUS(translate_large(names, "\"a\"", 100000, "]}"), TN_OK);
 }
 
+// Other names than those that are listed, in whatever order these are.
+static void test_other_names(void)
+{
+    TEXTS("{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\"},\"a\":{\"type\":\"integer\"},"
+          "\"bb\":{\"type\":\"integer\"}},\"additionalProperties\":{\"type\":\"string\"}}",
+          "{\"b\":1,\"a\":2,\"bb\":3}\x1f{\"ba\":\"x\"}\x1f{\"bbb\":\"x\"}\x1f{\"\":\"x\"}\x1f{\"c\":\"x\"}",
+          "{\"b\":\"x\"}\x1f{\"a\":\"x\"}\x1f{\"bb\":\"x\"}");
+}
+
 static void test_allocations(void)
 {
     const char *text = "{\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"pattern\":\"^[a-z]\\\\d$\"}},"
@@ -524,6 +533,7 @@ int main(void)
     test_combinations();
     test_references();
     test_work();
+    test_other_names();
     test_allocations();
     tn_vocab_trie_destroy(&trie);
     tn_tokenizer_destroy(&t);
