@@ -81,8 +81,9 @@ static void test_random(void)
     for (size_t i = 0; i < TN_COUNT(archs); i++) {
         bool moe = i == 2 || i == 3;
         int32_t n_classes = i == 4 ? 3 : 0;
-        tn_model_shape s = {sizeof s, archs[i],    3,           256, 8,      2,        32, 512,      300,
-                            128,      moe ? 4 : 0, moe ? 2 : 0, 256, i == 1, types[i], 7,  n_classes};
+        tn_model_shape s = {
+            sizeof s,    archs[i],         3,      256,      8, 2,        32, 512, 300, 128, moe ? 4 : 0,
+            moe ? 2 : 0, i == 3 ? 0 : 256, i == 1, types[i], 7, n_classes};
         tn_model *model = NULL, *again = NULL;
         long live = count.live;
         TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), TN_OK);
