@@ -108,7 +108,12 @@ static void test_graph(void (*build)(void), int32_t fusion, const char *folder, 
 int main(int argc, char **argv)
 {
     if (argc < 2) return 1;
-    ctx = graph_context("generic", 1);
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.isa = "generic"; // the same kernels and sizes everywhere
+    cfg.blas = "off";
+    cfg.n_threads = 1;
+    if (tn_context_create(&cfg, &ctx) != TN_OK) return 1;
     bool write = argc > 2;
     test_graph(two_devices, 0, argv[1], "devices", write);
     test_graph(fused, 1, argv[1], "fused", write);
