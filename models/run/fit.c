@@ -132,9 +132,10 @@ static tn_status report_fit(tn_model *m, const fit *f, int32_t n)
 static tn_status check_requested(const tn_model *m, const tn_model_config *cfg, int32_t n)
 {
     tn_device_info info;
-    tn_status status = n > 0 ? device_memory(m, &info) : TN_OK;
-    uint64_t want = tn_weights_device_size(m, n) + (n > 0 ? cfg->reserve_size : 0);
-    if (status != TN_OK || want == 0 || want <= info.memory_free) return status;
+    if (n == 0) return TN_OK;
+    tn_status status = device_memory(m, &info);
+    uint64_t want = tn_weights_device_size(m, n) + cfg->reserve_size;
+    if (status != TN_OK || want <= info.memory_free) return status;
     return tn_fail(m->ctx, TN_ERR_MEMORY,
                    "%d layers take %llu MiB on %s, %llu MiB are free; let fewer layers be there", n,
                    (unsigned long long)mib(want), m->device->name, (unsigned long long)mib(info.memory_free));

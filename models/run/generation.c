@@ -127,7 +127,7 @@ static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int
     tn_sampler_set_length(g->sampler, length);
     tn_status status = tn_session_feed(g->session, g->cfg.seq, ids, (int32_t)n);
     int32_t fed = tn_session_length(g->session, g->cfg.seq) - length; // fewer than n if it failed
-    for (int32_t i = 0; i < fed && (size_t)i < n; i++) tn_sampler_push(g->sampler, ids[i]);
+    for (int32_t i = 0; i < fed; i++) tn_sampler_push(g->sampler, ids[i]);
     g->stats.n_prompt = TN_MAX(fed, 0);
     return status;
 }

@@ -330,6 +330,25 @@ static void test_unknown(void)
         bool ok = TEST_CHECK(strstr(text, "not supported") && near && strstr(near, cases[i][1]));
         if (!ok) printf("    %s: %s\n", cases[i][0], text);
     }
+    char text[1024], long_name[100] = "";
+    tn_model *m = NULL;
+    describe(&rows[0]);
+    memset(long_name, 'x', 70);
+    tiny_str(f, "general.architecture", long_name);
+    TEST_CHECK_STATUS(open_file(&m), TN_ERR_MODEL);
+    tn_context_error(ctx, text, sizeof text);
+    const char *begin = strstr(text, "\"x");
+    TEST_CHECK(begin && strspn(begin + 1, "x") == 64); // no more of it
+}
+
+// What is said of a model whose layers have several widths: that of the first.
+static void test_info(void)
+{
+    tn_model_info info = {.struct_size = sizeof info};
+    tn_model *m = tiny_model_open(ctx, &tiny_shapes[TINY_GEMMA4]);
+    tn_model_info_get(m, &info);
+    TEST_CHECK(info.n_ff == (int32_t)tiny_gemma4_ff[0] && tiny_gemma4_ff[1] != tiny_gemma4_ff[0]);
+    tn_model_unref(&m);
 }
 
 int main(void)
@@ -344,6 +363,7 @@ int main(void)
         test_keys(&rows[i]);
     }
     test_unknown();
+    test_info();
     free(f);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);

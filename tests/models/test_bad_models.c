@@ -219,6 +219,8 @@ static void test_numbers(void)
     REFUSED(TINY_LLAMA, tiny_u32(f, "rope.dimension_count", 0), "rope.dimension_count");
     REFUSED(TINY_LLAMA, tiny_u32(f, "rope.dimension_count", 15), "15");
     REFUSED(TINY_LLAMA, tiny_str(f, "rope.scaling.type", "stretch"), "stretch");
+    REFUSED(TINY_LLAMA, tiny_str(f, "rope.scaling.type", "a name of a scaling that is very long"),
+            "rope scaling \"a name of a scaling that is very\" is not known"); // 32 bytes of it
     REFUSED(TINY_LLAMA, tiny_u32(f, "rope.scaling.type", 1), "rope.scaling.type");
     REFUSED(TINY_PHI3, tiny_u32(f, "rope.scaling.original_context_length", 0),
             "rope.scaling.original_context_length");
@@ -468,6 +470,10 @@ static void test_tokenizer(void)
     TEST_CHECK_STATUS(try_model(), TN_OK);
     tiny_tensor_at(f, "token_embd.weight")->ne[0]--; // one row less than tokens
     check_refused(__LINE__, "token_embd.weight");
+    REFUSED(TINY_LLAMA, tiny_str(f, "tokenizer.ggml.tokens", "a"),
+            "key tokenizer.ggml.tokens is string, must be an array of str");
+    REFUSED(TINY_LLAMA, tiny_array(f, "tokenizer.ggml.tokens", TN_GGUF_U32, (uint32_t[]){1}, 1),
+            "key tokenizer.ggml.tokens is an array of u32, must be an array of str");
 }
 
 // --- random damage ---------------------------------------------------------------------------------

@@ -232,13 +232,29 @@ static void test_tuning(void)
     tn_context_destroy(&ctx);
 }
 
+static char last_log[256];
+static void note_log(void *user, int32_t level, const char *text)
+{
+    TN_UNUSED(user), TN_UNUSED(level);
+    snprintf(last_log, sizeof last_log, "%s", text);
+}
+
 int main(void)
 {
-    counting count;
-    tn_context *ctx = context(&count, 1);
+    counting count = {0};
+    tn_context *ctx = NULL;
+    tn_context_config cfg;
+    tn_context_config_default(&cfg);
+    cfg.isa = "generic";
+    cfg.n_threads = 1;
+    cfg.allocator = (tn_allocator){&count, counting_alloc, counting_free};
+    cfg.log = note_log;
+    cfg.user = &count;
+    if (tn_context_create(&cfg, &ctx) != TN_OK) abort();
     far_add(ctx, (size_t)1 << 28);
     for (int32_t round = 0; round < ROUNDS; round++) sums.n_sampled += run_round(ctx, round);
     TEST_CHECK(run_round(ctx, ROUNDS) < sums.n_sampled / ROUNDS / 2); // what is left are argmax tokens
+    TEST_CHECK(strstr(last_log, "far does not select tokens: the processor does") != NULL);
     printf("%lld of %lld tokens were sampled on the device, and by %d of %d texts alone\n",
            (long long)sums.n_sampled, (long long)sums.n_tokens, sums.n_alone, ROUNDS * N_REQUESTS);
     TEST_CHECK(sums.n_sampled > sums.n_tokens / 3 && sums.n_sampled < sums.n_tokens);

@@ -34,6 +34,7 @@ static void logits(tn_model *m, tn_dtype cache, float *out)
     tiny_must(tn_session_create(m, &cfg, &s));
     tiny_must(tn_session_feed(s, 0, ids, N_TOKENS));
     memcpy(out, tn_session_logits(s, 0), TINY_MODEL_VOCAB * sizeof *out);
+    TEST_CHECK(!tn_session_logits(s, -1) && !tn_session_logits(s, 1));
     tn_session_destroy(&s);
 }
 

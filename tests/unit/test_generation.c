@@ -4,6 +4,7 @@
 // Generations on a session that follows a script: stop strings over token borders, held-back characters,
 // every reason to stop, no allocations; and the public text functions. The session is
 // that of script_session.h.
+#include "models/run/generation.h"
 #include "models/run/sampling/rng.h"
 #include "tests/unit/script_session.h"
 
@@ -24,6 +25,15 @@ static void test_leading_space(void)
     int32_t h = id_of("h", 1);
     TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS, h}, 2), TN_OK); // continues a text
     RUN(g, " hello|", TN_STOP_END);
+    restart("▁hello </s>"); // the same where someone else evaluates
+    tn_piece piece = {.struct_size = sizeof piece};
+    TEST_CHECK_STATUS(tn_generation_attach(g, (int32_t[]){BOS}, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_session_feed(session, 0, (int32_t[]){BOS}, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_evaluated(g, 0), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+    bool bare = TEST_CHECK(piece.n_text == 5 && memcmp(piece.text, "hello", 5) == 0);
+    if (!bare)
+        printf("    token %d, text %.*s\n", piece.token, (int)piece.n_text, piece.text ? piece.text : "");
     tn_generation_destroy(&g);
 }
 

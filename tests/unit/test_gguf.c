@@ -250,6 +250,10 @@ static void test_dims(bytes *b)
 {
     one_tensor(b, "t", 0, NULL, 0, 0);
     EXPECT_OK(b);
+    tn_gguf *g = NULL;
+    if (TEST_CHECK_STATUS(tn_gguf_open_memory(ctx, b->data, b->size, "one", &g), TN_OK))
+        TEST_CHECK(tn_gguf_tensor_at(g, 0)->n_dims == 1 && tn_gguf_tensor_at(g, 0)->ne[0] == 1);
+    tn_gguf_close(&g);
     one_tensor(b, "t", 4, (uint64_t[]){2, 2, 2, 2}, 0, 0);
     EXPECT_OK(b);
     static const uint32_t bad_ranks[] = {5, 64, 1u << 31, UINT32_MAX};

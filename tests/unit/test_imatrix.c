@@ -48,7 +48,10 @@ static void write_gguf(const char *name, int experts, float calls)
     for (int k = 0; k < 2; k++) {
         int n = k ? experts : 1;
         for (int e = 0; e < n; e++) counts[e] = calls * (float)(e + 1);
-        for (int i = 0; i < n * COLS; i++) sums[i] = importance(i / COLS, i % COLS) * counts[i / COLS];
+        for (int i = 0; i < n * COLS; i++) {
+            float times = counts[i / COLS];
+            sums[i] = importance(i / COLS, i % COLS) * (times > 0 && isfinite(times) ? times : 8);
+        }
         must(tn_gguf_writer_data(w, sums, (size_t)n * COLS * sizeof *sums));
         must(tn_gguf_writer_data(w, counts, (size_t)n * sizeof *counts));
     }
@@ -199,6 +202,11 @@ static void test_refused(void)
     TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
     write_records("bad", NAN);
     TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    static const float bad_counts[] = {-1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof bad_counts / sizeof *bad_counts; i++) {
+        write_gguf("bad", EXPERTS, bad_counts[i]);
+        TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    }
     write_gguf("bad", 1, 4);
     TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
     TEST_CHECK(message_has("blk.0.ffn_up_exps.weight"));
@@ -207,6 +215,11 @@ static void test_refused(void)
     unlink(path_of("bad"));
     // Of another model.
     FILE *f = fopen(path_of("bad"), "wb");
+    if (!f) abort();
+    for (int i = 0; i < 7; i++) put_u32(f, i == 0 || i == 2 || i == 3); // a matrix without a name
+    fclose(f);
+    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    f = fopen(path_of("bad"), "wb");
     if (!f) abort();
     for (int i = 0; i < 2; i++) put_u32(f, 1);
     fputc('x', f);

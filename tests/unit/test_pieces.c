@@ -142,6 +142,7 @@ static void test_ugm(void)
     TOKENS(t, "b\xe2\x80", 0, "▁hello");
     TOKENS(t, "b\xe2", 0, "▁|<unk>"); // the key is cut
     TOKENS(t, "he</s>llo", PARSE, "▁he|</s>|▁|llo");
+    TOKENS(t, "he</s>llo", 0, "▁he|<unk>|llo"); // plain text
     DECODED(t, "hello hello", TN_DETOKENIZE_REMOVE_SPECIAL, "hello hello");
     TEST_CHECK(!tn_tokenizer_add_bos(t) && tn_tokenizer_add_eos(t) &&
                tn_tokenizer_special(t, TN_SPECIAL_PAD) == 0);

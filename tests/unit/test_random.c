@@ -29,6 +29,18 @@ static bool same_data(const tn_gguf *a, const tn_gguf *b)
     return true;
 }
 
+static uint64_t count_params(const tn_gguf *gguf)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < tn_gguf_n_tensors(gguf); i++) {
+        const tn_gguf_tensor *t = tn_gguf_tensor_at(gguf, i);
+        uint64_t n = 1;
+        for (int32_t d = 0; d < t->n_dims; d++) n *= (uint64_t)t->ne[d];
+        sum += n;
+    }
+    return sum;
+}
+
 // --- random models -------------------------------------------------------------------------------------
 
 static void test_shapes(void)
@@ -81,8 +93,9 @@ static void test_random(void)
     for (size_t i = 0; i < TN_COUNT(archs); i++) {
         bool moe = i == 2 || i == 3;
         int32_t n_classes = i == 4 ? 3 : 0;
-        tn_model_shape s = {sizeof s, archs[i],    3,           256, 8,      2,        32, 512,      300,
-                            128,      moe ? 4 : 0, moe ? 2 : 0, 256, i == 1, types[i], 7,  n_classes};
+        tn_model_shape s = {
+            sizeof s,    archs[i],         3,      256,      8, 2,        32, 512, 300, 128, moe ? 4 : 0,
+            moe ? 2 : 0, i == 3 ? 0 : 256, i == 1, types[i], 7, n_classes};
         tn_model *model = NULL, *again = NULL;
         long live = count.live;
         TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), TN_OK);
@@ -91,6 +104,7 @@ static void test_random(void)
             tn_model_info info = {.struct_size = sizeof info};
             tn_model_info_get(model, &info);
             TEST_CHECK(strcmp(info.arch, archs[i]) == 0 && info.n_layers == 3 && info.n_vocab == 300);
+            TEST_CHECK(info.n_params == count_params(tn_model_gguf(model)));
             TEST_CHECK(info.n_experts == s.n_experts && info.head_dim == 32 && info.n_classes == n_classes);
             TEST_CHECK((tn_model_find_weight(model, "blk.2.attn_k.bias") >= 0) == (i == 4));
             TEST_CHECK_STATUS(tn_gguf_check_data(tn_model_gguf(model)), TN_OK);

@@ -157,6 +157,7 @@ static void test_string_bounds(void)
     REFUSED("{\"pattern\":\"(a\"}", UNSUPPORTED, "')' is missing");
     REFUSED("{\"pattern\":\"a)\"}", UNSUPPORTED, "without '('");
     REFUSED("{\"pattern\":\"[a\"}", UNSUPPORTED, "not closed");
+    TEXTS("{\"pattern\":\"^\\\\x4A\\\\x4b\\\\u00C9$\"}", "\"JK\xc3\x89\"", "\"JJ\xc3\x89\"");
     REFUSED("{\"pattern\":\"\\\\ud800\"}", UNSUPPORTED, "half of a surrogate pair");
     REFUSED("{\"pattern\":\"\\\\udfff\"}", UNSUPPORTED, "half of a surrogate pair");
     REFUSED("{\"pattern\":\"[b-a]\"}", UNSUPPORTED, "a range that is none");
@@ -231,9 +232,11 @@ static void test_numbers(void)
           "97\x1f"
           "98\x1f"
           "100\x1f"
-          "123456789",
+          "123456789\x1f"
+          "1234567890123456",
           "96\x1f"
           "9\x1f-100\x1f"
+          "12345678901234567\x1f" // 16 digits at most
           "0");
     TEXTS("{\"type\":\"integer\",\"maximum\":-3}", "-3\x1f-12\x1f-100000",
           "-2\x1f"
@@ -479,6 +482,15 @@ static void test_work(void)
     TEST_CHECK_STATUS(translate_large(names, "\"a\"", 100000, "]}"), TN_OK);
 }
 
+// Other names than those that are listed, in whatever order these are.
+static void test_other_names(void)
+{
+    TEXTS("{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\"},\"a\":{\"type\":\"integer\"},"
+          "\"bb\":{\"type\":\"integer\"}},\"additionalProperties\":{\"type\":\"string\"}}",
+          "{\"b\":1,\"a\":2,\"bb\":3}\x1f{\"ba\":\"x\"}\x1f{\"bbb\":\"x\"}\x1f{\"\":\"x\"}\x1f{\"c\":\"x\"}",
+          "{\"b\":\"x\"}\x1f{\"a\":\"x\"}\x1f{\"bb\":\"x\"}");
+}
+
 static void test_allocations(void)
 {
     const char *text = "{\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"pattern\":\"^[a-z]\\\\d$\"}},"
@@ -521,6 +533,7 @@ int main(void)
     test_combinations();
     test_references();
     test_work();
+    test_other_names();
     test_allocations();
     tn_vocab_trie_destroy(&trie);
     tn_tokenizer_destroy(&t);

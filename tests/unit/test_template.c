@@ -204,6 +204,22 @@ static void test_leap_years(void)
     }
 }
 
+// A loop goes over the items that the list had when it began, whatever it takes from it.
+static void test_popped(void)
+{
+    static const char source[] = "{% set l = [1, 2, 3, 4] %}{% for x in l %}{{ x }}{% if loop.first %}"
+                                 "{{ l.pop(2) }}{{ l.pop() }}{% endif %}{% endfor %}{{ l }}";
+    tn_context *ctx = NULL;
+    tn_jj *j = NULL;
+    tn_jj_output out = {0};
+    if (tn_context_create(NULL, &ctx) != TN_OK || tn_jj_open(ctx, NULL, &j) != TN_OK) exit(1);
+    TEST_CHECK_STATUS(tn_jj_render(j, source, sizeof source - 1, &out), TN_OK);
+    bool same = out.text && out.n == 12 && memcmp(out.text, "134234[1, 2]", 12) == 0;
+    if (!TEST_CHECK(same)) printf("    %.*s\n", (int)out.n, out.text);
+    tn_jj_close(&j);
+    tn_context_destroy(&ctx);
+}
+
 static void test_messages(void)
 {
     check_fails("a\nbé {{ x.y }}", NULL, TN_ERR_MODEL, "line 2, column 9: 'x' is undefined");
@@ -329,6 +345,7 @@ int main(int argc, char **argv)
     check_file(argv[1], "conversations.json");
     test_marks();
     test_leap_years();
+    test_popped();
     test_messages();
     test_limits();
     test_deep_sources();

@@ -163,6 +163,7 @@ static void test_bpe(void)
     DECODED(t, "a hello . What ? it 's Joe ' s , they 're , don 't ' ' x", 0,
             "a hello. What? it's Joe's, they're, don 't'' x");
     DECODED(t, "a 's", 0, "a's"); // at once after the first byte
+    DECODED(t, "I 've , we 're , a 'he", 0, "I've, we're, a 'he");
     DECODED(t, "hello<|endoftext|>", 0, "hello");
     DECODED(t, "hello<|endoftext|>", PRINT, "hello<|endoftext|>");
     unload(&v, &t);
@@ -323,6 +324,10 @@ static void test_hostile(void)
     tiny_bpe(&v);
     v.n_merges = 0;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "merges");
+    v.pre = "kimi-k2"; // its files may have none
+    tn_tokenizer *t = load(&v);
+    TOKENS(t, "he", 0, "h|e");
+    unload(&v, &t);
     tiny_bpe(&v);
     v.merges[3] = "nospace";
     REFUSED(&v, NULL, TN_ERR_FORMAT, "line 3");
@@ -347,6 +352,9 @@ static void test_hostile(void)
     tiny_spm(&v);
     v.types[9] = 7;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "type 7");
+    v.types[9] = 0; // of no kind
+    t = load(&v);
+    unload(&v, &t);
     tiny_spm(&v);
     v.types[9] = -1;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "type -1");

@@ -248,7 +248,7 @@ void tn_stage_dry(tn_sampler *s)
     const int32_t *tokens = s->history + (s->length - n);
     const bool *breaks = s->breaks + (s->length - n);
     while (limit < n && !breaks[n - 1 - limit]) limit++;
-    if (limit < c->dry_allowed_length || n <= c->dry_allowed_length) return;
+    if (limit < c->dry_allowed_length) return;
     measure_repeats(tokens, n, s->repeats);
     for (int32_t k = 1; k < n; k++) {
         int32_t length = TN_MIN(s->repeats[k], limit), next = tokens[n - k];

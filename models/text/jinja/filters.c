@@ -88,7 +88,7 @@ static value filter_int(tn_jj *j, value v, const tn_jj_args *a)
     } else if (!tn_jj_number(v, &f)) {
         return standard;
     }
-    return f > -9.2e18 && f < 9.2e18 ? tn_jj_int((int64_t)f) : standard;
+    return f >= -0x1p63 && f < 0x1p63 ? tn_jj_int((int64_t)f) : standard;
 }
 
 static value filter_float(tn_jj *j, value v, const tn_jj_args *a)
