@@ -69,7 +69,10 @@ static bool has_infinite(const tn_json *v)
 static int depth_of(const tn_json *v)
 {
     int most = 0;
-    for (const tn_json *e = v->first; e; e = e->next) most = TN_MAX(most, depth_of(e));
+    for (const tn_json *e = v->first; e; e = e->next) {
+        int depth = depth_of(e);
+        most = TN_MAX(most, depth);
+    }
     return 1 + most;
 }
 

@@ -425,7 +425,9 @@ static __device__ __forceinline__ void mr_finish(const tn_cuda_matvec_args &a, c
 #pragma unroll 1
         for (int part = 0; part <= a.is_glu; part++, at += n * a.sums_stride)
             v[0] = v[1], v[1] = mv_sum_slices(a, at, MR_COLUMNS) * rms[r.c];
+#ifdef TN_HOPPER // nothing else has halves
         if (HALF) v[1] += tn_cluster_load(left + i, 1);
+#endif
         const tn_cuda_matvec_part &p = a.part[r.part];
         float sum = (a.is_glu ? v[0] : v[1]) + prefetched.bias;
         if (plain_glu)
