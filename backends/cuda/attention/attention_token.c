@@ -148,6 +148,20 @@ static void select_ring(const tn_cuda *cuda, const tn_step *step, variant *c)
         c->extra = 0;
 }
 
+bool tn_cuda_attention_is_mixed(const tn_cuda *cuda, const tn_step *step)
+{
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
+    int64_t block = k->ne[2], widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]);
+    bool sizes = q->ne[0] == 1 && q->ne[2] <= MAX_HEADS && widest <= entries[1].dim && block > 0 &&
+                 (block & (block - 1)) == 0;
+    if (!step->join.mixed || !sizes || !has_clusters(cuda)) return false;
+    // With fewer sequences a second launch costs more than tiles of 128 rows for single tokens.
+    variant c = select_variant(cuda, step, true);
+    int64_t pairs = count_queries(step, true) * k->ne[1] * c.parts;
+    select_ring(cuda, step, &c);
+    return c.stages > 0 && c.extra > 0 && pairs > LEAST_WAVES * c.sharing * (int64_t)cuda->n_sms;
+}
+
 // Splits of the keys of a sequence at most.
 static int32_t most_splits(const variant *c)
 {
@@ -166,19 +180,6 @@ size_t tn_cuda_attention_token_scratch(const tn_cuda *cuda, const tn_step *step)
     bool single = tn_cuda_attention_is_mixed(cuda, step);
     variant c = select_variant(cuda, step, single);
     return scratch_of(step, &c, single);
-}
-
-bool tn_cuda_attention_is_mixed(const tn_cuda *cuda, const tn_step *step)
-{
-    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k];
-    int64_t block = k->ne[2], widest = TN_MAX(k->ne[3], step->src[TN_SRC_attention_v].ne[3]);
-    bool sizes = q->ne[0] == 1 && q->ne[2] <= MAX_HEADS && widest <= entries[1].dim && block > 0 &&
-                 (block & (block - 1)) == 0;
-    if (!step->join.mixed || !sizes || !has_clusters(cuda)) return false;
-    // With fewer sequences a second launch costs more than tiles of 128 rows for single tokens.
-    variant c = select_variant(cuda, step, true);
-    int64_t pairs = count_queries(step, true) * k->ne[1] * c.parts;
-    return c.cluster == 1 && pairs > LEAST_WAVES * c.sharing * (int64_t)cuda->n_sms && c.extra > 0;
 }
 
 bool tn_cuda_attention_token_fuses_rope(const tn_step *step, const tn_step *rope)
@@ -245,7 +246,6 @@ tn_status tn_cuda_attention_single_launch(const tn_cuda_launch *l, tn_cuda_atten
 {
     variant c = select_variant(l->cuda, l->step, true);
     select_ring(l->cuda, l->step, &c);
-    if (c.stages == 0) return TN_ERR_INTERNAL; // tn_cuda_attention_is_mixed() and the alignment were checked
     a.which = TN_CUDA_ATTENTION_SINGLE;
     a.n_tokens = a.n_seq;
     a.partial = (float *)scratch;
