@@ -4,6 +4,9 @@
 // What all attention kernels need of a step, their arguments, and the general kernel (attention.cu), which
 // runs what no other one accepts.
 #include "backends/cuda/attention/attention.h"
+#include "backends/cuda/product/matvec/matvec_args.h"
+#include "backends/cuda/product/skinny/skinny.h"
+#include "backends/cuda/product/skinny/skinny_stream_args.h"
 #include "backends/cuda/runtime/tensor_map.h"
 
 enum {
@@ -88,6 +91,39 @@ tn_cuda_attention_args tn_cuda_attention_args_of(const tn_step *step)
         .softcap = p->softcap,
         .max_bias = p->max_bias,
     };
+}
+
+const char *tn_cuda_attention_cache_name(tn_dtype type)
+{
+    switch (type) {
+    case TN_TYPE_F16:
+        return "f16";
+    case TN_TYPE_BF16:
+        return "bf16";
+    case TN_TYPE_Q8_0:
+        return "q8_0";
+    case TN_TYPE_Q4_0:
+        return "q4_0";
+    default:
+        return NULL;
+    }
+}
+
+bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *step)
+{
+    enum { RUN = 32 }; // elements whose sum lanes of one head add up
+    const tn_view *v = &step->src[TN_SRC_attention_v], *y = &step->dst[0];
+    bool rows = y->ne[1] > TN_MATVEC_MAX_COLUMNS && y->ne[1] <= TN_SKINNY_STREAM_MAX_ROWS;
+    return rows && cuda->compute == 90 && !cuda->variant.skinny_without_wgmma && v->dtype == TN_TYPE_F16 &&
+           y->ne[3] % RUN == 0 && y->ne[2] * y->ne[3] % TN_SKINNY_K == 0;
+}
+
+void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_args *a)
+{
+    if (!l->quantised_y) return;
+    a->quantised_y = *l->quantised_y;
+    if (tn_cuda_attention_decode_writes_stages(l->cuda, l->step))
+        a->quantised_y.row_size = -tn_cuda_skinny_stream_columns(a->n_tokens);
 }
 
 tn_status tn_cuda_attention_map(const tn_cuda_launch *l, const tn_view *cache, char *to)

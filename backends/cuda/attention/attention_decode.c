@@ -5,10 +5,6 @@
 // into how many splits the keys of a sequence are cut at most.
 #include "backends/cuda/attention/attention.h"
 
-#include "backends/cuda/product/matvec/matvec_args.h"
-#include "backends/cuda/product/skinny/skinny.h"
-#include "backends/cuda/product/skinny/skinny_stream_args.h"
-
 #include <stdio.h>
 
 enum {
@@ -27,22 +23,6 @@ typedef struct variant {
     const char *type;
     int32_t dim, n_tiles, warps;
 } variant;
-
-const char *tn_cuda_attention_cache_name(tn_dtype type)
-{
-    switch (type) {
-    case TN_TYPE_F16:
-        return "f16";
-    case TN_TYPE_BF16:
-        return "bf16";
-    case TN_TYPE_Q8_0:
-        return "q8_0";
-    case TN_TYPE_Q4_0:
-        return "q4_0";
-    default:
-        return NULL;
-    }
-}
 
 static variant select_variant(const tn_step *step)
 {
@@ -123,23 +103,6 @@ static bool aligned(const tn_view *v)
 bool tn_cuda_attention_decode_writes_quantised(const tn_step *step)
 {
     return aligned(&step->src[TN_SRC_attention_k]) && aligned(&step->src[TN_SRC_attention_v]);
-}
-
-bool tn_cuda_attention_decode_writes_stages(const tn_cuda *cuda, const tn_step *step)
-{
-    enum { RUN = 32 }; // elements whose sum lanes of one head add up
-    const tn_view *v = &step->src[TN_SRC_attention_v], *y = &step->dst[0];
-    bool rows = y->ne[1] > TN_MATVEC_MAX_COLUMNS && y->ne[1] <= TN_SKINNY_STREAM_MAX_ROWS;
-    return rows && cuda->compute == 90 && !cuda->variant.skinny_without_wgmma && v->dtype == TN_TYPE_F16 &&
-           y->ne[3] % RUN == 0 && y->ne[2] * y->ne[3] % TN_SKINNY_K == 0;
-}
-
-void tn_cuda_attention_set_staged(const tn_cuda_launch *l, tn_cuda_attention_args *a)
-{
-    if (!l->quantised_y) return;
-    a->quantised_y = *l->quantised_y;
-    if (tn_cuda_attention_decode_writes_stages(l->cuda, l->step))
-        a->quantised_y.row_size = -tn_cuda_skinny_stream_columns(a->n_tokens);
 }
 
 tn_status tn_cuda_attention_decode_launch(const tn_cuda_launch *l)
