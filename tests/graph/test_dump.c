@@ -22,7 +22,7 @@ static tn_tensor *layer(tn_tensor *x, int32_t i)
     snprintf(name, sizeof name, "blk.%d.w", i);
     tn_tensor *w = WEIGHT(name, 24, 24);
     snprintf(name, sizeof name, "blk.%d.b", i);
-    tn_tensor *h = tn_op_add(g, tn_op_matmul(g, x, w), WEIGHT(name, 24));
+    tn_tensor *bias = WEIGHT(name, 24), *h = tn_op_add(g, tn_op_matmul(g, x, w), bias);
     h = tn_op_unary(g, h, &(tn_unary_params){.kind = TN_UNARY_RELU});
     snprintf(name, sizeof name, "blk.%d.out", i);
     return NAMED(name, tn_op_add(g, h, x));
