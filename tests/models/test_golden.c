@@ -337,6 +337,7 @@ int main(int argc, char **argv)
     tn_status status = tn_context_create(&cfg, &ctx);
     if (status == TN_ERR_UNSUPPORTED) {
         printf("SKIP: this processor has no %s\n", isa);
+        free(text);
         return 77;
     }
     if (status == TN_OK && !has_device(ctx, openblas)) {
