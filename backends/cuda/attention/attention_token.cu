@@ -541,6 +541,14 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
 // attention_token.c has the same sizes. Entries `one` have the stated warps and one sequence, entries `many`
 // up to so many warps: fewer leave a multiprocessor to several blocks. Rings are compiled for compute
 // capabilities 9.0 to 10.x, whose shared memory has the capacity for them.
+// `extra`: for sequences of which some are much longer than others. `blocks` share a multiprocessor.
+#define MANY_ENTRY(kind, extra, name, type, d, warps, stages, blocks)                                        \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, blocks)                                                       \
+        tn_attention_token_##kind##_##name##_##d##_##stages(                                                 \
+            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    {                                                                                                        \
+        attend_token<type, d, stages, 0, extra>(a);                                                          \
+    }
 #define ENTRY(name, type, d, warps, stages)                                                                  \
     TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
         tn_attention_token_one_##name##_##d##_##stages(                                                      \
@@ -549,35 +557,13 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
         ASSUME(blockDim.x == warps * TN_WARP && blockIdx.z == 0);                                            \
         attend_token<type, d, stages, warps, false>(a);                                                      \
     }                                                                                                        \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
-        tn_attention_token_many_##name##_##d##_##stages(                                                     \
-            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
-    {                                                                                                        \
-        attend_token<type, d, stages, 0, false>(a);                                                          \
-    }
-// The same where some sequences are much longer than others.
+    MANY_ENTRY(many, false, name, type, d, warps, stages, 1)
 #define RING_ENTRY(name, type, d, warps, stages)                                                             \
-    ENTRY(name, type, d, warps, stages)                                                                      \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
-        tn_attention_token_uneven_##name##_##d##_##stages(                                                   \
-            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
-    {                                                                                                        \
-        attend_token<type, d, stages, 0, true>(a);                                                           \
-    }
+    ENTRY(name, type, d, warps, stages) MANY_ENTRY(uneven, true, name, type, d, warps, stages, 1)
 // Blocks of which four share a multiprocessor.
 #define QUARTER_ENTRY(name, type, d, warps, stages)                                                          \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 4)                                                            \
-        tn_attention_token_many_##name##_##d##_##stages(                                                     \
-            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
-    {                                                                                                        \
-        attend_token<type, d, stages, 0, false>(a);                                                          \
-    }                                                                                                        \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 4)                                                            \
-        tn_attention_token_uneven_##name##_##d##_##stages(                                                   \
-            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
-    {                                                                                                        \
-        attend_token<type, d, stages, 0, true>(a);                                                           \
-    }
+    MANY_ENTRY(many, false, name, type, d, warps, stages, 4)                                                 \
+    MANY_ENTRY(uneven, true, name, type, d, warps, stages, 4)
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
 #define RING_ENTRIES(name, type)                                                                             \
     RING_ENTRY(name, type, 64, 8, 6)                                                                         \
