@@ -11,6 +11,7 @@ enum {
     KEYS = 16, // as in the kernel
     MIN_TILES = 4,
     MAX_ROWS = 8,
+    FOUR_ROWS = 4,
     MAX_HEADS = 16384,
     MAX_TOKENS = 512, // of sequences with several queries, which are counted in tiles of keys
     MAX_SPLITS = 64,
@@ -31,6 +32,7 @@ enum {
 // that share a multiprocessor; sequences' worth of blocks for parts of long sequences.
 typedef struct variant {
     int32_t dim, warps, parts, cluster, splits, stages, sharing, extra;
+    bool matrices;
 } variant;
 
 // Entries of the kernel, with the warps of a block that has a multiprocessor for itself: with tiles in
@@ -92,6 +94,7 @@ static variant select_variant(const tn_cuda *cuda, const tn_step *step, bool sin
             n_seq = count_queries(step, single);
     size_t e = widest <= 64 ? 0 : widest <= 128 ? 1 : 2;
     variant c = {.dim = entries[e].dim, .warps = entries[e].warps, .cluster = 1, .splits = 1, .sharing = 1};
+    c.matrices = tn_dtype_block_elems(step->src[TN_SRC_attention_v].dtype) == 1;
     c.parts = (int32_t)tn_div_up(q->ne[2] / k->ne[1], MAX_ROWS);
     int64_t pairs = n_seq * k->ne[1] * c.parts,
             n_tiles = step->src[TN_SRC_attention_block_table].ne[3] * k->ne[2] / KEYS;
@@ -120,8 +123,9 @@ static uint32_t shared_size(const variant *c, int32_t group)
 {
     int32_t rows = (TN_MIN(group, (int32_t)MAX_ROWS) + c->cluster - 1) / c->cluster,
             slots = c->cluster * c->warps * rows;
-    int32_t token = c->dim * 32 + 2 * c->dim * 4 + 2 * c->dim * 2;
-    int32_t tile = 2 * KEYS * c->dim * 2 + 128 + 8; // with gaps and its barrier
+    bool four = c->stages > 0 && c->matrices && group <= FOUR_ROWS;
+    int32_t token = c->dim * (four ? 16 : 32) + 2 * c->dim * 4 + 2 * c->dim * 2;
+    int32_t tile = 2 * (KEYS * c->dim * 2 + 96) + 8; // with gaps and its barrier
     if (c->stages > 0) return (uint32_t)(token + c->warps * c->stages * tile + slots * 8);
     return (uint32_t)(token + (slots + slots % 2) * 8 + slots * c->dim * 4);
 }

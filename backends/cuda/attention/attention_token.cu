@@ -39,11 +39,13 @@
 //   29.7. On the way there: 12 warps with 2 tiles 41.8, evict-first 40.5, tiles interleaved over the blocks
 //   and pages read before the wait 41.0. L2 prefetch of 1 or 2 tiles ahead instead of rings took 45.1
 //   and 51.3.
+// - Tiles of 16-bit caches in rings take half the instructions since 2026-11-28 (attention_token_tile.cuh).
 // - Many sequences, 2026-11-23 (docs/log/cuda-attention.md): a block that has a multiprocessor for itself
 //   takes some 5 us even for a few keys.
 #include "backends/cuda/attention/attention_token_merge.cuh"
 #include "backends/cuda/attention/attention_token_row.cuh"
 #include "backends/cuda/attention/attention_token_share.cuh"
+#include "backends/cuda/attention/attention_token_tile.cuh"
 #include "backends/cuda/attention/wgmma_attention.cuh"
 
 // Tiles of a split where there are several clusters: merging a shorter one costs more than it saves.
@@ -90,8 +92,7 @@ static __device__ __forceinline__ bool find_work(const tn_cuda_attention_token_a
     u.first = lo / KEYS, u.n_tiles = max(0, (hi + KEYS - 1) / KEYS - u.first);
     if (INTERLEAVED) {
         int most = s.n_splits;
-        if (EXTRA && s.split == 0 && longest > least_limit())
-            most = splits_within(a, longest, find_limit(d));
+        if (EXTRA && s.split == 0 && longest > least_limit()) most = splits_within(a, longest, find_limit(d));
         u.n_clusters = p.n_splits = min(most, max(1, u.n_tiles / MIN_TILES));
         p.tile = u.first + p.split, p.end = u.first + u.n_tiles;
         return (single ? n == 1 : n > 0) && p.split < p.n_splits;
@@ -124,9 +125,8 @@ static __device__ __forceinline__ int count_slots(const tn_cuda_attention_token_
 // --- tiles -------------------------------------------------------------------------------------------------
 
 // Row 0 of a tile of the block's KV head.
-static __device__ __forceinline__ const char *tile_of(const tn_cuda_attention_token_args &d,
-                                                      const tn_cuda_cache &c, const part &p, int page,
-                                                      int tile)
+static __device__ __forceinline__ const char *
+tile_of(const tn_cuda_attention_token_args &d, const tn_cuda_cache &c, const part &p, int page, int tile)
 {
     return c.data + p.kv_head * c.head_size + page * c.block_size + (tile * KEYS & d.block_mask) * c.row_size;
 }
@@ -210,20 +210,12 @@ static __device__ __forceinline__ void find_columns(const tn_cuda_attention_args
 // then short, because they come from shared memory. The barriers of all rings lie behind the rings.
 template <int DK, int STAGES> struct tile_ring {
     struct {
-        uint4 k[KEYS * DK / 8], v[KEYS * DK / 8 + 8]; // values have gaps (ring_gap)
+        uint4 k[KEYS * DK / 8 + 6], v[KEYS * DK / 8 + 6]; // with gaps (ring_gap)
     } tile[STAGES];
 };
 template <int STAGES> struct tile_barriers {
     uint64_t full[STAGES];
 };
-
-// Bytes of the gap behind each four rows of values. Rows of 34-byte or 18-byte blocks are spread over the
-// banks without it, and their copies could not be cut at each four rows, because the size of a copy has to be
-// a multiple of 16 bytes.
-template <int TYPE> static __device__ __forceinline__ constexpr int ring_gap()
-{
-    return tn_cache_traits<TYPE>::QUANT ? 0 : 32;
-}
 
 // The pages of the warp's next 32 tiles from `tile` on, one in each lane. A tile that does not exist gets the
 // page of the last one.
@@ -243,37 +235,46 @@ static __device__ __forceinline__ int next_page(const tn_cuda_attention_token_ar
     return __shfl_sync(0xffffffffu, at.pages, at.index++);
 }
 
-// Starts the copy of the warp's next tile, if there is one.
-template <int TYPE, int DK, int STAGES>
-static __device__ __forceinline__ void copy_next_tile(const tn_cuda_attention_token_args &d, const part &p,
-                                                      tile_cursor &at, int stage, tile_ring<DK, STAGES> &ring,
-                                                      tile_barriers<STAGES> &barriers)
+// Copies the rows of a tile, with the gaps.
+template <int TYPE>
+static __device__ __forceinline__ void copy_rows(char *to, const char *from, uint32_t row_size,
+                                                 uint64_t *full)
 {
-    int tile = at.tile;
-    if (tile >= p.end) return;
-    int page = next_page(d, p, at);
-    if (threadIdx.x % TN_WARP != 0) return;
-    // Orders the lanes' reads of the previous tile in this place before the copy (PTX ISA, "Async proxy").
-    tn_async_proxy_fence();
-    uint32_t k_row = (uint32_t)d.a.k.row_size, v_row = (uint32_t)d.a.v.row_size;
-    const char *v = tile_of(d, d.a.v, p, page, tile);
-    uint64_t *full = &barriers.full[stage];
-    tn_barrier_expect(full, (k_row + v_row) * KEYS);
-    tn_bulk_copy_once(ring.tile[stage].k, tile_of(d, d.a.k, p, page, tile), k_row * KEYS, full);
     enum { PIECES = ring_gap<TYPE>() > 0 ? 4 : 1 };
-    uint32_t piece = v_row * (KEYS / PIECES);
+    uint32_t piece = row_size * (KEYS / PIECES);
 #pragma unroll
     for (int i = 0; i < PIECES; i++)
-        tn_bulk_copy_once((char *)ring.tile[stage].v + i * (piece + ring_gap<TYPE>()), v + i * piece, piece,
-                          full);
+        tn_bulk_copy_once(to + i * (piece + ring_gap<TYPE>()), from + i * piece, piece, full);
 }
 
-// Goes through the warp's tiles in its ring.
+// Starts the copy of the warp's next tile, if there is one, and returns its page.
+template <int TYPE, int DK, int STAGES>
+static __device__ __forceinline__ int copy_next_tile(const tn_cuda_attention_token_args &d, const part &p,
+                                                     tile_cursor &at, int stage, tile_ring<DK, STAGES> &ring,
+                                                     tile_barriers<STAGES> &barriers)
+{
+    int tile = at.tile;
+    if (tile >= p.end) return 0;
+    int page = next_page(d, p, at);
+    const char *k = tile_of(d, d.a.k, p, page, tile), *v = tile_of(d, d.a.v, p, page, tile);
+    if (!tn_elect_lane()) return page;
+    // Orders what the lanes did with the previous tile in this place before the copy (PTX ISA, "Async
+    // proxy").
+    tn_async_proxy_fence();
+    uint32_t k_row = (uint32_t)d.a.k.row_size, v_row = (uint32_t)d.a.v.row_size;
+    uint64_t *full = &barriers.full[stage];
+    tn_barrier_expect(full, (k_row + v_row) * KEYS);
+    copy_rows<TYPE>((char *)ring.tile[stage].k, k, k_row, full);
+    copy_rows<TYPE>((char *)ring.tile[stage].v, v, v_row, full);
+    return page;
+}
+
+// Goes through the warp's tiles of block types in its ring.
 template <int TYPE, int DK, int STAGES>
 static __device__ __forceinline__ void
-attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared,
-            int slot, tile_cursor &at, tile_cursor &ahead, tile_ring<DK, STAGES> &ring,
-            tile_barriers<STAGES> &barriers, warp_state<TYPE, DK, DK, 1> &w)
+attend_quants(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared,
+              int slot, tile_cursor &at, tile_cursor &ahead, tile_ring<DK, STAGES> &ring,
+              tile_barriers<STAGES> &barriers, warp_state<TYPE, DK, DK, 1> &w)
 {
     const tn_cuda_attention_args &a = d.a;
     int g = threadIdx.x % TN_WARP / 4, c = threadIdx.x % 4;
@@ -282,8 +283,7 @@ attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, cons
     for (int i = 0; at.tile < p.end; i++) {
         int stage = i % STAGES, key = at.tile * KEYS, page = next_page(d, p, at), end = p.kv_len - key;
         int own = slot - (page << d.block_shift) - (key & d.block_mask);
-        const char *k = (const char *)ring.tile[stage].k,
-                   *v = (const char *)ring.tile[stage].v + c * ring_gap<TYPE>();
+        const char *k = (const char *)ring.tile[stage].k, *v = (const char *)ring.tile[stage].v;
         float s[1][4];
         tn_barrier_wait(&barriers.full[stage], i / STAGES & 1);
 #pragma unroll
@@ -292,16 +292,63 @@ attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, cons
         for (int r = 0; r < 4; r++) {
             if (value_row<true>(r) < end)
                 w.value[r].load(v + value_row<true>(r) * (int)a.v.row_size, g, a.v.dim);
-            else w.value[r].clear();
+            else
+                w.value[r].clear();
         }
         if (own >= 0 && own < KEYS) load_own<true, TYPE, DK>(a, shared, own, end, w);
-        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, shared.queries, s);
-        else multiply_keys(w, shared.queries, s);
+        multiply_quants(w, shared.queries, s);
         weigh(a, w, col, key + key_row<true>(0), s, 2);
         __syncwarp(); // all lanes have read what they need of the tile
         copy_next_tile<TYPE>(d, p, ahead, stage, ring, barriers);
         add_values(w, s);
     }
+}
+
+// Goes through the warp's tiles of 16-bit types in its ring. FOUR: there are up to four query heads.
+template <bool FOUR, int TYPE, int DK, int STAGES>
+static __device__ __forceinline__ void
+attend_tiles(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared,
+             int slot, tile_cursor &at, tile_cursor &ahead, int (&pages)[STAGES], tile_ring<DK, STAGES> &ring,
+             tile_barriers<STAGES> &barriers, warp_state<TYPE, DK, DK, 1> &w)
+{
+    tile_queries<DK, FOUR> q;
+    load_queries<TYPE>(d.a, p, head, shared.queries, q);
+    for (int stage = 0, parity = 0; at.tile < p.end; at.tile += warps_of_block() * p.n_splits) {
+        int key = at.tile * KEYS, own = slot - (pages[0] << d.block_shift) - (key & d.block_mask),
+            end = p.kv_len - key;
+        char *k = (char *)ring.tile[stage].k, *v = (char *)ring.tile[stage].v;
+        float x[FOUR ? 1 : 2][2];
+        uint32_t values[DK / 16][4];
+        tn_barrier_wait(&barriers.full[stage], parity);
+        if ((own >= 0 && own < KEYS) || end < KEYS) complete_tile<TYPE>(d.a, shared, own, end, k, v);
+        score<TYPE>(d.a, tn_shared_address(k), q, x);
+#pragma unroll
+        for (int i = 0; i < DK / 16; i++)
+            tn_load_matrices<true>(values[i], tn_shared_address(v) + q.v_at + 32 * i);
+        weigh_tile<TYPE>(d.a, key, q, w.o, x);
+        add_tile<TYPE, DK, FOUR>(values, x, w.o);
+        __syncwarp(); // all lanes have read what they need of the tile
+#pragma unroll
+        for (int i = 1; i < STAGES; i++) pages[i - 1] = pages[i];
+        pages[STAGES - 1] = copy_next_tile<TYPE>(d, p, ahead, stage, ring, barriers);
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+    finish_tiles(q, w.o, w.max, w.sum);
+}
+
+// Goes through the warp's tiles in its ring.
+template <int TYPE, int DK, int STAGES>
+static __device__ __forceinline__ void
+attend_ring(const tn_cuda_attention_token_args &d, const part &p, int head, const token_storage<DK> &shared,
+            int slot, tile_cursor &at, tile_cursor &ahead, int (&pages)[STAGES], tile_ring<DK, STAGES> &ring,
+            tile_barriers<STAGES> &barriers, warp_state<TYPE, DK, DK, 1> &w)
+{
+    if constexpr (tn_cache_traits<TYPE>::QUANT)
+        attend_quants(d, p, head, shared, slot, at, ahead, ring, barriers, w);
+    else if (p.group <= FOUR_ROWS)
+        attend_tiles<true>(d, p, head, shared, slot, at, ahead, pages, ring, barriers, w);
+    else
+        attend_tiles<false>(d, p, head, shared, slot, at, ahead, pages, ring, barriers, w);
 }
 
 // --- tiles straight into registers ----------------------------------------------------------------------
@@ -320,8 +367,10 @@ static __device__ __forceinline__ void attend(const tn_cuda_attention_token_args
         float s[1][4];
         int key = at.tile * KEYS, own = slot - (page << d.block_shift) - (key & d.block_mask);
         if (own >= 0 && own < KEYS) load_own<false, TYPE, DK>(a, shared, own, p.kv_len - key, w);
-        if (tn_cache_traits<TYPE>::QUANT) multiply_quants(w, shared.queries, s);
-        else multiply_keys(w, shared.queries, s);
+        if (tn_cache_traits<TYPE>::QUANT)
+            multiply_quants(w, shared.queries, s);
+        else
+            multiply_keys(w, shared.queries, s);
         at.tile += warps_of_block();
         bool more = at.tile < p.end;
         if (more) {
@@ -349,11 +398,10 @@ static __device__ __forceinline__ int usual_pages(const tn_cuda_attention_token_
 // Starts the copies of a warp's first tiles. Pages that the caller read are right if there are as many splits
 // as it expected, and all start at the first key.
 template <int TYPE, int DK, int STAGES>
-static __device__ __forceinline__ void start_ring(const tn_cuda_attention_token_args &d, const part &p,
-                                                  const cluster_work &u, int expected_splits,
-                                                  tile_cursor &now, tile_cursor &ahead,
-                                                  tile_ring<DK, STAGES> &ring,
-                                                  tile_barriers<STAGES> &barriers)
+static __device__ __forceinline__ void
+start_ring(const tn_cuda_attention_token_args &d, const part &p, const cluster_work &u, int expected_splits,
+           tile_cursor &now, tile_cursor &ahead, int (&pages)[STAGES], tile_ring<DK, STAGES> &ring,
+           tile_barriers<STAGES> &barriers)
 {
     if (threadIdx.x % TN_WARP == 0) {
         for (int i = 0; i < STAGES; i++) tn_barrier_init(&barriers.full[i], 1);
@@ -361,7 +409,8 @@ static __device__ __forceinline__ void start_ring(const tn_cuda_attention_token_
     }
     if (u.first > 0 || p.n_splits != expected_splits) now.pages = pages_from(d, p, now.tile);
     ahead = now;
-    for (int i = 0; i < STAGES; i++) copy_next_tile<TYPE>(d, p, ahead, i, ring, barriers);
+#pragma unroll
+    for (int i = 0; i < STAGES; i++) pages[i] = copy_next_tile<TYPE>(d, p, ahead, i, ring, barriers);
 }
 
 // Loads a warp's first tile into registers and returns its page.
@@ -375,8 +424,10 @@ static __device__ __forceinline__ int load_first_tile(const tn_cuda_attention_to
     // first pages were loaded together with the length. The branch keeps the usual case from waiting for
     // at.pages.
     int page;
-    if (first < TN_WARP) page = __shfl_sync(0xffffffffu, p.first_pages, first);
-    else page = __shfl_sync(0xffffffffu, at.pages, 0);
+    if (first < TN_WARP)
+        page = __shfl_sync(0xffffffffu, p.first_pages, first);
+    else
+        page = __shfl_sync(0xffffffffu, at.pages, 0);
     load_tile_keys(d, p, at.tile, page, w);
     load_tile_values(d, p, at.tile, page, w);
     return page;
@@ -404,7 +455,7 @@ static __device__ __forceinline__ void prepare_first_row(const tn_cuda_rope_cach
 
 // Prepares all rows of the token, the first of which `token` already describes. AHEAD: the next row of a warp
 // is loaded before one is stored, for blocks whose warps have several rows.
-template <bool AHEAD, bool PACKED, int TYPE, int DK>
+template <bool AHEAD, bool PACKED, bool MATRICES, int TYPE, int DK>
 static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_args &r, const part &p, int head,
                                                     int n_items, token_row<DK> &token,
                                                     token_storage<DK> &shared)
@@ -413,7 +464,7 @@ static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_arg
     if constexpr (!AHEAD) {
         for (int first = item; item < n_items; item += warps_of_block()) {
             if (item != first) prepare_row(r, p, head, item, token);
-            process_row<TYPE>(r, p, token, load_token_row<PACKED, TYPE>(r, p, token), shared);
+            process_row<MATRICES, TYPE>(r, p, token, load_token_row<PACKED, TYPE>(r, p, token), shared);
         }
         return;
     }
@@ -427,7 +478,7 @@ static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_arg
             prepare_row(r, p, head, next, following);
             y = load_token_row<PACKED, TYPE>(r, p, following);
         }
-        process_row<TYPE>(r, p, token, x, shared);
+        process_row<MATRICES, TYPE>(r, p, token, x, shared);
         if (next >= n_items) return;
         item = next, token = following, x = y;
     }
@@ -436,14 +487,31 @@ static __device__ __forceinline__ void process_rows(const tn_cuda_rope_cache_arg
 // Results lie behind the token, or over the tiles of the ring, each warp's over its own.
 template <int DK, int STAGES, int PITCH, class RING>
 static __device__ __forceinline__ result_storage<DK, PITCH>
-place_results(const tn_cuda_attention_token_args &d, RING *rings, int rows)
+place_results(const tn_cuda_attention_token_args &d, RING *rings, int n_rows)
 {
+    int rows = (n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift; // that a block finishes
     result_storage<DK, PITCH> results = {(float2 *)rings, (float *)rings, rows};
     if constexpr (STAGES > 0)
         results.end = (float2 *)((tile_barriers<STAGES> *)(rings + warps_of_block()) + warps_of_block());
     else
         results.o += ((rows * warps_of_block() << d.cluster_shift) + 1) / 2 * 4;
     return results;
+}
+
+// The number of the warp in its block. For RING the compiler learns that it is the same in all lanes: what
+// follows from it, as places in the ring, is then computed once for the warp.
+template <bool RING> static __device__ __forceinline__ int number_of_warp()
+{
+    int warp = (int)threadIdx.x / TN_WARP;
+    return RING ? __shfl_sync(0xffffffffu, warp, 0) : warp;
+}
+
+// Rings lie behind the token (token_storage).
+template <bool MATRICES, class RING, int DK>
+static __device__ __forceinline__ RING *place_rings(const tn_cuda_attention_token_args &d,
+                                                    token_storage<DK> &shared)
+{
+    return MATRICES && d.group <= FOUR_ROWS ? (RING *)shared.queries.lo : (RING *)(&shared + 1);
 }
 
 // Finds which sequence the block has; returns false if there is none for it. With d.early no predecessor
@@ -468,7 +536,7 @@ static __device__ __forceinline__ void attend_block(const tn_cuda_attention_toke
     const tn_cuda_attention_args &a = d.a;
     const tn_cuda_rope_cache_args &r = d.rope;
     token_storage<DK> &shared = *reinterpret_cast<token_storage<DK> *>(shared_bytes);
-    int warp = threadIdx.x / TN_WARP, slot = -1, position = 0, page = 0;
+    int warp = number_of_warp<(STAGES > 0)>(), slot = -1, position = 0, page = 0;
     part p;
     cluster_work u;
     share s = {(int)blockIdx.z, (int)blockIdx.z, (int)blockIdx.x, a.n_splits};
@@ -479,36 +547,39 @@ static __device__ __forceinline__ void attend_block(const tn_cuda_attention_toke
     int pages = STAGES > 0 ? usual_pages(d, s) : 0;
     bool any = find_work<(STAGES > 0), EXTRA>(d, s, p, u);
     warp_state<TYPE, DK, DK, 1> w;
+    int pages_ahead[STAGES > 0 ? STAGES : 1];
     tile_cursor at = {p.tile + (STAGES > 0 ? warp * p.n_splits : warp), 0, pages}, ahead;
     bool works = any && at.tile < p.end;
     if (d.early && !r.slots && !single) tn_pdl_wait();
     typedef tile_ring<DK, (STAGES > 0 ? STAGES : 1)> ring_type;
-    ring_type *rings = (ring_type *)(&shared + 1);
+    constexpr bool MATRICES = STAGES > 0 && !tn_cache_traits<TYPE>::QUANT;
+    ring_type *rings = place_rings<MATRICES, ring_type>(d, shared);
     tile_barriers<(STAGES > 0 ? STAGES : 1)> *barriers = nullptr;
     if constexpr (STAGES > 0) {
         barriers = (tile_barriers<STAGES> *)(rings + warps_of_block()) + warp;
-        if (works) start_ring<TYPE>(d, p, u, s.n_splits, at, ahead, rings[warp], *barriers);
+        if (works) start_ring<TYPE>(d, p, u, s.n_splits, at, ahead, pages_ahead, rings[warp], *barriers);
     } else if (works) {
         page = load_first_tile<TYPE, DK>(d, p, at, w);
     }
     if (slot < 0 || slot >= r.n_slots) slot = -KEYS << d.block_shift; // belongs to no tile
     int n_items = p.n_rows + (r.slots ? 2 : 0), n_slots = count_slots<(STAGES > 0)>(d, p, u);
-    int rows = (p.n_rows + (1 << d.cluster_shift) - 1) >> d.cluster_shift; // that a block finishes
     token_row<DK> token;
     if (warp < n_items) prepare_first_row(r, p, u.head, position, token);
     constexpr int PITCH = STAGES > 0 ? (int)sizeof(ring_type) / 4 : 0;
-    result_storage<DK, PITCH> results = place_results<DK, STAGES, PITCH>(d, rings, rows);
+    result_storage<DK, PITCH> results = place_results<DK, STAGES, PITCH>(d, rings, p.n_rows);
     // Makes the compiler load these arguments here, before they are needed.
     asm volatile("" ::"l"(a.y), "l"(a.quantised_y.rows), "l"(a.sinks), "r"(a.v.dim));
     cluster_wait(); // all blocks of the cluster have begun
     if (d.early && r.slots) tn_pdl_wait();
     if (!any) return;
-    process_rows<WARPS == 0, EXTRA, TYPE>(r, p, u.head, n_items, token, shared);
+    process_rows<WARPS == 0, EXTRA, MATRICES, TYPE>(r, p, u.head, n_items, token, shared);
     __syncthreads();
     clear_results(w);
     if constexpr (STAGES > 0)
-        attend_ring<TYPE, DK, STAGES>(d, p, u.head, shared, slot, at, ahead, rings[warp], *barriers, w);
-    else attend<TYPE, DK>(d, p, u.head, shared, slot, page, at, w);
+        attend_ring<TYPE, DK, STAGES>(d, p, u.head, shared, slot, at, ahead, pages_ahead, rings[warp],
+                                      *barriers, w);
+    else
+        attend<TYPE, DK>(d, p, u.head, shared, slot, page, at, w);
     // Triggered only now, because the copies of weights of the next kernel would delay the keys.
     tn_pdl_trigger();
     if (works)
@@ -543,16 +614,14 @@ static __device__ __forceinline__ void attend_token(const tn_cuda_attention_toke
 // capabilities 9.0 to 10.x, whose shared memory has the capacity for them.
 // `extra`: for sequences of which some are much longer than others. `blocks` share a multiprocessor.
 #define MANY_ENTRY(kind, extra, name, type, d, warps, stages, blocks)                                        \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, blocks)                                                       \
-        tn_attention_token_##kind##_##name##_##d##_##stages(                                                 \
-            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, blocks) tn_attention_token_##kind##_##name##_##d##_##stages(  \
+        const __grid_constant__ tn_cuda_attention_token_args a)                                              \
     {                                                                                                        \
         attend_token<type, d, stages, 0, extra>(a);                                                          \
     }
 #define ENTRY(name, type, d, warps, stages)                                                                  \
-    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1)                                                            \
-        tn_attention_token_one_##name##_##d##_##stages(                                                      \
-            const __grid_constant__ tn_cuda_attention_token_args a)                                          \
+    TN_ENTRY __launch_bounds__(warps *TN_WARP, 1) tn_attention_token_one_##name##_##d##_##stages(            \
+        const __grid_constant__ tn_cuda_attention_token_args a)                                              \
     {                                                                                                        \
         ASSUME(blockDim.x == warps * TN_WARP && blockIdx.z == 0);                                            \
         attend_token<type, d, stages, warps, false>(a);                                                      \

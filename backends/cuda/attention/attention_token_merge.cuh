@@ -57,7 +57,11 @@ static __device__ __forceinline__ void send_result(const part &p, int shift, int
         if (g == 0) cluster_store(end, w.max[0][h]), cluster_store(end + 4, w.sum[0][h]);
 #pragma unroll
         for (int j = 0; j < DK / 64; j++) {
-            if (!tn_cache_traits<TYPE>::QUANT) {
+            if (PITCH > 0 && !tn_cache_traits<TYPE>::QUANT) { // of tiles as matrices
+#pragma unroll
+                for (int e = 0; e < 8; e++)
+                    cluster_store(to + 4 * (j * 64 + e * 8 + g), w.o[4 * j + e / 2][0][e % 2 * 2 + h]);
+            } else if (!tn_cache_traits<TYPE>::QUANT) {
 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     cluster_store(to + 4 * (j * 64 + g * 8 + e * 4),

@@ -11,11 +11,15 @@
 #include "backends/cuda/attention/attention_warp.cuh"
 #include "backends/cuda/rope/rope_rows.cuh"
 
-// What a block keeps of the token in shared memory.
+// Query heads of a KV head up to which both parts of their rows find place in the columns of one product.
+enum { FOUR_ROWS = 4 };
+
+// What a block keeps of the token in shared memory. Of up to four rows queries.lo is not used, and is left
+// out where tiles follow as matrices (attention_token_tile.cuh).
 template <int DK> struct token_storage {
-    query_storage<DK, 1> queries;
     float row[2][DK];         // k and v
     uint4 encoded[2][DK / 8]; // the same rows as they stand in the cache
+    query_storage<DK, 1> queries;
 };
 
 // A lane's pairs of a row, numbered like those of tn_load_pair().
@@ -63,9 +67,11 @@ static __device__ __forceinline__ void find_angles(const tn_cuda_rope_cache_args
 }
 
 // Stores element d of row `row` of the queries where mma multiplies it with element d of a key, in the order
-// that load_keys() gives the elements of keys.
-template <int TYPE, int DK>
-static __device__ __forceinline__ void store_query(query_storage<DK, 1> &shared, int row, int d, float x)
+// that load_keys() gives the elements of keys, or for MATRICES in that of ldmatrix. Then the lower parts of
+// up to four rows (FOUR_ROWS) follow the upper ones as rows 4 to 7.
+template <bool MATRICES, int TYPE, int DK>
+static __device__ __forceinline__ void store_query(query_storage<DK, 1> &shared, bool four, int row, int d,
+                                                   float x)
 {
     constexpr bool BF16 = tn_cache_traits<TYPE>::BF16;
     int i = d / 32, c = d % 32 / 8, e = d % 8;
@@ -76,9 +82,11 @@ static __device__ __forceinline__ void store_query(query_storage<DK, 1> &shared,
         c = at / 4 % 4, e = at % 4 + (d % 32 >= 16 && TYPE == TN_CUDA_CACHE_Q4_0 ? 4 : 0) +
                             (TYPE == TN_CUDA_CACHE_Q8_0 ? at / 16 * 4 : 0);
     }
+    if (MATRICES) c = d % 8 / 2, e = d % 32 / 8 * 2 + d % 2;
     uint32_t hi = tn_pack16<BF16>(x, 0.0f), lo = tn_pack16<BF16>(x - tn_unpack16<BF16>(hi).x, 0.0f);
     ((uint16_t *)&shared.hi[0][i][row * 4 + c])[e] = (uint16_t)hi;
-    ((uint16_t *)&shared.lo[0][i][row * 4 + c])[e] = (uint16_t)lo;
+    ((uint16_t *)(MATRICES && four ? &shared.hi[0][i][row * 4 + 16 + c] : &shared.lo[0][i][row * 4 + c]))[e] =
+        (uint16_t)lo;
 }
 
 // The elements of pair t. In a row that is rotated as NeoX does it, they are n_rot / 2 apart.
@@ -138,7 +146,7 @@ static __device__ __forceinline__ row_pairs<DK> load_token_row(const tn_cuda_rop
 }
 
 // Applies norm and rotation to a row, and stores it as queries or encoded.
-template <int TYPE, int DK>
+template <bool MATRICES, int TYPE, int DK>
 static __device__ __forceinline__ void process_row(const tn_cuda_rope_cache_args &r, const part &p,
                                                    const token_row<DK> &row, const row_pairs<DK> &x,
                                                    token_storage<DK> &shared)
@@ -168,8 +176,8 @@ static __device__ __forceinline__ void process_row(const tn_cuda_rope_cache_args
         }
         // Beyond the end of the row u and v are 0.
         if (other < 0)
-            store_query<TYPE>(shared.queries, row.item, first, u),
-                store_query<TYPE>(shared.queries, row.item, second, v);
+            store_query<MATRICES, TYPE>(shared.queries, p.group <= FOUR_ROWS, row.item, first, u),
+                store_query<MATRICES, TYPE>(shared.queries, p.group <= FOUR_ROWS, row.item, second, v);
         else
             shared.row[other][first] = u, shared.row[other][second] = v;
     }

@@ -58,17 +58,41 @@ static __device__ __forceinline__ int tiles_of_token(const tn_cuda_attention_arg
     return max(0, (hi + KEYS - 1) / KEYS - lo / KEYS);
 }
 
-// Tiles of keys that the last token of sequence `seq` sees; 0 for a sequence that does not exist or that the
-// launch does not have.
-static __device__ __forceinline__ int count_tiles(const tn_cuda_attention_args &a, int seq)
+// Sequences that a lane counts at a time: their lengths are loaded together, because each load takes as long
+// as all.
+enum { COUNTED = 8 };
+
+// Tiles of keys that the last tokens of the lane's sequences of `first` and the next 32 * COUNTED see; 0 for
+// a sequence that does not exist or that the launch does not have.
+static __device__ __forceinline__ void count_tiles(const tn_cuda_attention_args &a, int first,
+                                                   int (&tiles)[COUNTED])
 {
-    if (seq >= a.n_seq || (are_single(a) && a.q_start[seq + 1] - a.q_start[seq] != 1)) return 0;
-    return tiles_of_token(a, a.kv_len[seq]);
+    const int own = first + (int)threadIdx.x % TN_WARP;
+    int lo[COUNTED];
+#pragma unroll
+    for (int k = 0; k < COUNTED; k++)
+        tiles[k] = own + k * TN_WARP < a.n_seq ? a.kv_len[own + k * TN_WARP] : 0;
+    if (are_single(a)) {
+#pragma unroll
+        for (int k = 0; k < COUNTED; k++)
+            if (own + k * TN_WARP < a.n_seq &&
+                a.q_start[own + k * TN_WARP + 1] - a.q_start[own + k * TN_WARP] != 1)
+                tiles[k] = 0;
+    }
+    // As tn_attention_range() has it for the last token.
+#pragma unroll
+    for (int k = 0; k < COUNTED; k++) lo[k] = a.window > 0 ? max(0, tiles[k] - a.window) : 0;
+    if (a.chunk > 0) {
+#pragma unroll
+        for (int k = 0; k < COUNTED; k++) lo[k] = max(lo[k], max(0, tiles[k] - 1) / a.chunk * a.chunk);
+    }
+#pragma unroll
+    for (int k = 0; k < COUNTED; k++) tiles[k] = (tiles[k] + KEYS - 1) / KEYS - lo[k] / KEYS;
 }
 
 static __device__ __forceinline__ int splits_within(const tn_cuda_attention_args &a, int tiles, int limit)
 {
-    return limit == INT_MAX ? 1 : min(a.n_splits, max(1, (tiles + limit - 1) / limit));
+    return tiles <= limit ? 1 : min(a.n_splits, (tiles + limit - 1) / limit);
 }
 
 static __device__ __forceinline__ int sum_of_lanes(int x)
@@ -88,17 +112,25 @@ static __device__ __forceinline__ int least_limit()
 static __device__ __forceinline__ int find_limit(const tn_cuda_attention_token_args &d)
 {
     const tn_cuda_attention_args &a = d.a;
-    int lane = threadIdx.x % TN_WARP, sum = 0, longest = 0;
-    for (int i = lane; i < a.n_seq; i += TN_WARP) {
-        int tiles = count_tiles(a, i);
-        sum += tiles, longest = max(longest, tiles);
+    int lane = threadIdx.x % TN_WARP, sum = 0, longest = 0, tiles[COUNTED];
+    for (int first = 0; first < a.n_seq; first += COUNTED * TN_WARP) {
+        count_tiles(a, first, tiles);
+#pragma unroll
+        for (int k = 0; k < COUNTED; k++) sum += tiles[k], longest = max(longest, tiles[k]);
     }
     // Blocks of single queries are small, so more of them find place at the same time.
     int limit = max(least_limit(), (are_apart(a) ? 3 : 4) * sum_of_lanes(sum) / (2 * a.n_seq));
     for (; __ballot_sync(0xffffffffu, longest > limit) != 0; limit *= 2) {
         int more = 0;
-        for (int i = lane; i < a.n_seq; i += TN_WARP)
-            more += count_queries(a, i) * (splits_within(a, count_tiles(a, i), limit) - 1);
+        for (int first = 0; first < a.n_seq; first += COUNTED * TN_WARP) {
+            // As a rule the tiles of all sequences are still there from above.
+            if (a.n_seq > COUNTED * TN_WARP) count_tiles(a, first, tiles);
+#pragma unroll
+            for (int k = 0; k < COUNTED; k++)
+                if (tiles[k] > limit)
+                    more += count_queries(a, first + lane + k * TN_WARP) *
+                            (splits_within(a, tiles[k], limit) - 1);
+        }
         if (sum_of_lanes(more) <= d.n_extra) return limit;
     }
     return INT_MAX;
@@ -125,12 +157,15 @@ static __device__ __forceinline__ bool find_share(const tn_cuda_attention_token_
     int number = (int)blockIdx.z - d.n_extra;
     s = {number, number, 0, 1};
     if (number >= 0) return !are_apart(a) || find_sequence(a, s);
-    int lane = threadIdx.x % TN_WARP, limit = find_limit(d);
+    int lane = threadIdx.x % TN_WARP, limit = find_limit(d), tiles[COUNTED];
     number = blockIdx.z;
     if (limit == INT_MAX) return false;
     for (int first = 0; first < a.n_seq; first += TN_WARP) {
-        int n = splits_within(a, count_tiles(a, first + lane), limit),
-            own = count_queries(a, first + lane) * (n - 1), upto = own;
+        if (first % (COUNTED * TN_WARP) == 0) count_tiles(a, first, tiles);
+        int n = splits_within(a, tiles[0], limit), own = count_queries(a, first + lane) * (n - 1), upto = own;
+#pragma unroll
+        for (int k = 1; k < COUNTED; k++) tiles[k - 1] = tiles[k];
+        if (!__any_sync(0xffffffffu, own > 0)) continue;
         for (int i = 1; i < TN_WARP; i *= 2) {
             int x = __shfl_up_sync(0xffffffffu, upto, i);
             if (lane >= i) upto += x;

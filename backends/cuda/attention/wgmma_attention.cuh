@@ -67,6 +67,25 @@ static __device__ __forceinline__ void tn_async_proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Whether this is the one lane of the warp that does something for all, which have to call this together. Of
+// this condition the compiler knows that it holds for one lane, and needs no loop over the lanes around an
+// instruction whose operands are the same for all of a warp, as a bulk copy is.
+static __device__ __forceinline__ bool tn_elect_lane()
+{
+#ifdef __NVCC__
+    uint32_t elected;
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, p;\n"
+                 "}"
+                 : "=r"(elected));
+    return elected;
+#else // the emulated device
+    return threadIdx.x % TN_WARP == 0;
+#endif
+}
+
 // Changes the number of registers that each thread of the warpgroup has from here on: fewer, or more.
 template <int N> static __device__ __forceinline__ void tn_registers_release()
 {
