@@ -21,22 +21,27 @@ tn_status tn_generation_stats_get(const tn_generation *g, tn_generation_stats *o
 
 // --- guesses -----------------------------------------------------------------------------------------
 
+// Guesses at the end of the sequence that are not accepted yet. With another length the caller has changed
+// the sequence in the meantime, and they are no part of it.
+static int32_t guesses_left(const tn_generation *g)
+{
+    bool there = g->n_guesses > 0 && tn_session_length(g->session, g->cfg.seq) == g->guessed_length;
+    return there ? g->n_guesses - g->row : 0;
+}
+
 // Number of tokens in the sequence, without guesses that were not accepted yet, and without a token that it
 // holds ahead of its step.
 static int32_t held(const tn_generation *g)
 {
-    int32_t guesses = g->n_guesses > 0 ? g->n_guesses - g->row : 0;
-    return tn_session_length(g->session, g->cfg.seq) - guesses - g->ahead;
+    return tn_session_length(g->session, g->cfg.seq) - guesses_left(g) - g->ahead;
 }
 
 // Removes guesses that were not accepted from the sequence.
 static tn_status drop_guesses(tn_generation *g)
 {
-    int32_t n = held(g), guesses = g->n_guesses;
+    int32_t n = held(g), guesses = guesses_left(g);
     g->n_guesses = g->n_rows = 0;
-    // With another length the caller has changed the sequence in the meantime.
-    if (guesses == 0 || tn_session_length(g->session, g->cfg.seq) != g->guessed_length) return TN_OK;
-    return tn_session_truncate(g->session, g->cfg.seq, n);
+    return guesses > 0 ? tn_session_truncate(g->session, g->cfg.seq, n) : TN_OK;
 }
 
 // The last pass evaluated guesses: if the token is the next of them, its row of logits exists; else the

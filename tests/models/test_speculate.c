@@ -292,6 +292,38 @@ static void test_cancel(void)
     tn_context_destroy(&ctx);
 }
 
+// The caller appends to the sequence while guesses are in it. From then on they are part of its text, and of
+// the next prompt no more is read than it has.
+static void test_changed(void)
+{
+    tn_context *ctx = context(NULL);
+    tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
+    tn_session *s = session(model, N_CTX, 1), *draft = session(model, N_CTX, 1);
+    tn_generation_config cfg = config(0, 0);
+    tn_generation *g = NULL;
+    tn_generation_stats stats = {.struct_size = sizeof stats};
+    int32_t prompt[100] = {1, 2, 3}, n = 0, length = 0;
+    cfg.spec_ngram = 0;
+    cfg.draft = draft;
+    TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_start(g, prompt, 100), TN_OK);
+    for (; n < 50 && length <= 100 + n; n++) { // until it holds more than what was generated
+        tn_piece piece = {.struct_size = sizeof piece};
+        TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+        length = tn_session_length(s, 0);
+    }
+    TEST_CHECK(length > 100 + n);
+    TEST_CHECK_STATUS(tn_session_feed(s, 0, prompt, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, prompt, 2), TN_OK);
+    tn_generation_stats_get(g, &stats);
+    TEST_CHECK(stats.n_prompt == 2 && tn_session_length(s, 0) == length + 3);
+    tn_generation_destroy(&g);
+    tn_session_destroy(&s);
+    tn_session_destroy(&draft);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+}
+
 // Two generations step by step on one session, while tokens of a third sequence pass through it.
 static void test_interleaved(void)
 {
@@ -663,6 +695,7 @@ int main(int argc, char **argv)
     test_rows_types();
     test_draft();
     test_cancel();
+    test_changed();
     test_interleaved();
     test_archs();
     test_far();
