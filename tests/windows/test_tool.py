@@ -93,7 +93,7 @@ def check_places(t):
                           f"set APPDATA=Z:{roaming}\r\n\"Z:{program}\" {' '.join(args)}\r\n",
                           encoding="utf-8")
         p = subprocess.run(["wine", "cmd", "/c", str(script)], capture_output=True, env=t.env, check=False,
-                           stdin=subprocess.DEVNULL)
+                           stdin=subprocess.DEVNULL, timeout=120)
         return Result(p.returncode, p.stdout, p.stderr.decode("utf-8", "replace"), 0)
 
     r = run("ls")
@@ -169,9 +169,11 @@ def check_start(t):
 def main():
     t, _, _ = arguments()
     t.env["HOME"] = os.environ.get("HOME", "/")
-    # Else each run would start the server of wine anew.
-    subprocess.run(["wineserver", "-p30"], capture_output=True, check=False)
-    if subprocess.run([t.tenon, "--version"], capture_output=True, check=False).returncode != 0:
+    # Else each run would start the server of wine anew. It stays, so it must not have a pipe that is read to
+    # its end.
+    subprocess.run(["wineserver", "-p30"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=False)
+    if t.run("--version").code != 0:
         print("SKIP: wine cannot start the program")
         return 77
     for check in (check_paths, check_texts, check_places, check_absent, check_patterns, check_large,
