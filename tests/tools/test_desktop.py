@@ -4,8 +4,8 @@
 
     test_desktop.py PROGRAM MODEL [SECONDS [DRIVER]]
 
-DRIVER is the folder of a libcuda.so.1 that can lose its device (tests/cuda/fake_driver.c). On a machine that is
-busy with other work the gaps of the main loop say little, so the script is run again, up to three times.
+DRIVER is the folder of a libcuda.so.1 that can lose its device (tests/cuda/fake_driver.c). On a machine that
+is busy with other work the gaps of the main loop say little, so the script is run again, up to three times.
 """
 import json
 import os
