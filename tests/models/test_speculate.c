@@ -266,62 +266,72 @@ static void test_draft(void)
     tn_context_destroy(&ctx);
 }
 
+enum { DRAFTED_PROMPT = 100 };
+
+// A generation behind a prompt whose draft is the model itself.
+typedef struct drafted_run {
+    tn_context *ctx;
+    tn_model *model;
+    tn_session *s, *draft;
+    tn_generation *g;
+    int32_t prompt[DRAFTED_PROMPT];
+} drafted_run;
+
+static void drafted_begin(drafted_run *d)
+{
+    tn_generation_config cfg = config(0, 0);
+    *d = (drafted_run){.ctx = context(NULL), .prompt = {1, 2, 3}};
+    d->model = tiny_model_open(d->ctx, &tiny_shapes[TINY_LLAMA]);
+    d->s = session(d->model, N_CTX, 1);
+    d->draft = session(d->model, N_CTX, 1);
+    cfg.spec_ngram = 0;
+    cfg.draft = d->draft;
+    TEST_CHECK_STATUS(tn_generation_create(d->s, &cfg, &d->g), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_start(d->g, d->prompt, DRAFTED_PROMPT), TN_OK);
+}
+
+static void drafted_end(drafted_run *d)
+{
+    tn_generation_destroy(&d->g);
+    tn_session_destroy(&d->s);
+    tn_session_destroy(&d->draft);
+    tn_model_unref(&d->model);
+    tn_context_destroy(&d->ctx);
+}
+
 // Cancelling the session stops the draft too, which would have read the whole prompt first.
 static void test_cancel(void)
 {
-    tn_context *ctx = context(NULL);
-    tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
-    tn_session *s = session(model, N_CTX, 1), *draft = session(model, N_CTX, 1);
-    tn_generation_config cfg = config(0, 0);
-    tn_generation *g = NULL;
-    int32_t prompt[100] = {1, 2, 3};
-    cfg.spec_ngram = 0;
-    cfg.draft = draft;
-    TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
-    TEST_CHECK_STATUS(tn_generation_start(g, prompt, 100), TN_OK);
+    drafted_run d;
     tn_piece piece = {.struct_size = sizeof piece};
-    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
-    tn_session_cancel(s, 1);
-    TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
-    TEST_CHECK(piece.stop == TN_STOP_CANCELLED && tn_session_length(draft, 0) == 0 &&
-               tn_session_length(s, 0) == 100);
-    tn_generation_destroy(&g);
-    tn_session_destroy(&s);
-    tn_session_destroy(&draft);
-    tn_model_unref(&model);
-    tn_context_destroy(&ctx);
+    drafted_begin(&d);
+    TEST_CHECK_STATUS(tn_generation_step(d.g, &piece), TN_OK);
+    tn_session_cancel(d.s, 1);
+    TEST_CHECK_STATUS(tn_generation_step(d.g, &piece), TN_OK);
+    TEST_CHECK(piece.stop == TN_STOP_CANCELLED && tn_session_length(d.draft, 0) == 0 &&
+               tn_session_length(d.s, 0) == DRAFTED_PROMPT);
+    drafted_end(&d);
 }
 
 // The caller appends to the sequence while guesses are in it. From then on they are part of its text, and of
 // the next prompt no more is read than it has.
 static void test_changed(void)
 {
-    tn_context *ctx = context(NULL);
-    tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
-    tn_session *s = session(model, N_CTX, 1), *draft = session(model, N_CTX, 1);
-    tn_generation_config cfg = config(0, 0);
-    tn_generation *g = NULL;
+    drafted_run d;
     tn_generation_stats stats = {.struct_size = sizeof stats};
-    int32_t prompt[100] = {1, 2, 3}, n = 0, length = 0;
-    cfg.spec_ngram = 0;
-    cfg.draft = draft;
-    TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
-    TEST_CHECK_STATUS(tn_generation_start(g, prompt, 100), TN_OK);
-    for (; n < 50 && length <= 100 + n; n++) { // until it holds more than what was generated
+    int32_t n = 0, length = 0;
+    drafted_begin(&d);
+    for (; n < 50 && length <= DRAFTED_PROMPT + n; n++) { // until it holds more than what was generated
         tn_piece piece = {.struct_size = sizeof piece};
-        TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
-        length = tn_session_length(s, 0);
+        TEST_CHECK_STATUS(tn_generation_step(d.g, &piece), TN_OK);
+        length = tn_session_length(d.s, 0);
     }
-    TEST_CHECK(length > 100 + n);
-    TEST_CHECK_STATUS(tn_session_feed(s, 0, prompt, 1), TN_OK);
-    TEST_CHECK_STATUS(tn_generation_prompt(g, prompt, 2), TN_OK);
-    tn_generation_stats_get(g, &stats);
-    TEST_CHECK(stats.n_prompt == 2 && tn_session_length(s, 0) == length + 3);
-    tn_generation_destroy(&g);
-    tn_session_destroy(&s);
-    tn_session_destroy(&draft);
-    tn_model_unref(&model);
-    tn_context_destroy(&ctx);
+    TEST_CHECK(length > DRAFTED_PROMPT + n);
+    TEST_CHECK_STATUS(tn_session_feed(d.s, 0, d.prompt, 1), TN_OK);
+    TEST_CHECK_STATUS(tn_generation_prompt(d.g, d.prompt, 2), TN_OK);
+    tn_generation_stats_get(d.g, &stats);
+    TEST_CHECK(stats.n_prompt == 2 && tn_session_length(d.s, 0) == length + 3);
+    drafted_end(&d);
 }
 
 // Two generations step by step on one session, while tokens of a third sequence pass through it.

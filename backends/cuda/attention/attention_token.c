@@ -29,7 +29,8 @@ enum {
 
 // Head sizes up to `dim`, so many warps of a block, parts of the query heads of a KV head; splits of the
 // keys, in clusters of so many blocks; tiles of keys of a warp in shared memory (0: in registers); blocks
-// that share a multiprocessor; sequences' worth of blocks for parts of long sequences.
+// that share a multiprocessor; blocks for parts of long sequences, in sequences; whether keys and values are
+// of a type without blocks, which is loaded as matrices.
 typedef struct variant {
     int32_t dim, warps, parts, cluster, splits, stages, sharing, extra;
     bool matrices;
