@@ -57,6 +57,14 @@ TN_INLINE __m256i products(__m256i w, const int8_t *x, bool is_signed)
     return _mm256_maddubs_epi16(w, v);
 }
 
+// The sum as it is here. gcc adds integers in any order otherwise: it then multiplies first, keeps the products
+// of a whole block in memory, and adds them at the end.
+TN_INLINE __m256i in_order(__m256i sum)
+{
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+
 // dot[2][n_x] += a sub-block of a tile at q, where 64 bytes are four elements of 16 rows, and of rows x.
 // steps: how many results of vpmaddubsw fit into int16, 0: signed bytes.
 TN_INLINE void dot_tile(const uint8_t *q, const int8_t *const *x, int n_x, int sub, int steps,
@@ -75,14 +83,14 @@ TN_INLINE void dot_tile(const uint8_t *q, const int8_t *const *x, int n_x, int s
             for (int t = 0; t < n_x; t++) {
                 __m256i pa = products(a, x[t] + 4 * (i + j), is_signed);
                 __m256i pb = products(b, x[t] + 4 * (i + j), is_signed);
-                wide[0][t] = j == 0 ? pa : _mm256_add_epi16(wide[0][t], pa);
-                wide[1][t] = j == 0 ? pb : _mm256_add_epi16(wide[1][t], pb);
+                wide[0][t] = in_order(j == 0 ? pa : _mm256_add_epi16(wide[0][t], pa));
+                wide[1][t] = in_order(j == 0 ? pb : _mm256_add_epi16(wide[1][t], pb));
             }
         }
         TN_MATMUL_UNROLL
         for (int t = 0; t < n_x; t++) {
-            dot[0][t] = _mm256_add_epi32(dot[0][t], _mm256_madd_epi16(wide[0][t], ones));
-            dot[1][t] = _mm256_add_epi32(dot[1][t], _mm256_madd_epi16(wide[1][t], ones));
+            dot[0][t] = in_order(_mm256_add_epi32(dot[0][t], _mm256_madd_epi16(wide[0][t], ones)));
+            dot[1][t] = in_order(_mm256_add_epi32(dot[1][t], _mm256_madd_epi16(wide[1][t], ones)));
         }
     }
 }
