@@ -16,7 +16,7 @@
 
 #define LEVEL avx2
 enum {
-    DOT_PASS_X = 2,  // rows of x per pass of a tile
+    DOT_PASS_X = 3,  // rows of x per pass of a tile: 6 sums each of int16 and f32, 4 registers for operands
     SIGNED_BIAS = 0, // added to signed bytes
 };
 

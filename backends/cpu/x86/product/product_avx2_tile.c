@@ -6,8 +6,8 @@
 //   acc[t][r] += sum over sub-blocks s of
 //       d_x[t,s] * (scale[s,r] * dot(w[r,s], q_x[t,s])) + min[s,r] * sum_x[t,s]
 //
-// Tile: bytes [n_k / 4][16 rows][4], scale and min [n_k / sub][16]. One pass multiplies 2 rows of x with the
-// 16 rows: int16 sums of `steps` maddubs results, widened by madd, 4 f32 accumulators of 8 lanes. Signed
+// Tile: bytes [n_k / 4][16 rows][4], scale and min [n_k / sub][16]. One pass multiplies 3 rows of x with the
+// 16 rows: int16 sums of `steps` maddubs results, widened by madd, 6 f32 accumulators of 8 lanes. Signed
 // bytes (steps 0) cost a sign and an absolute value per product. Numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product/product_avx2.h"
 
