@@ -106,11 +106,14 @@ static void tile(const tn_matmul_tile_args *a)
     for (int64_t i = 0; i < a->n_x; i += n) {
         const float *x[PASS_X];
         int64_t left = a->n_x - i;
-        n = left >= PASS_X ? PASS_X : left >= 2 ? 2 : 1;
+        // Fewer rows wait for their sums, so 8 are twice 4 and not 6 and 2.
+        n = left >= PASS_X && left != 8 ? PASS_X : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         for (int64_t j = 0; j < n; j++) x[j] = (const float *)(const void *)a->x[i + j] + t->k0;
         float *acc = a->acc + i * AVX2_TILE_ROWS;
         if (n == PASS_X)
             tile_pass(q, t->n_k, x, acc, a->first, PASS_X);
+        else if (n == 4)
+            tile_pass(q, t->n_k, x, acc, a->first, 4);
         else if (n == 2)
             tile_pass(q, t->n_k, x, acc, a->first, 2);
         else
