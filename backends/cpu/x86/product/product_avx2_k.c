@@ -103,20 +103,37 @@ TN_INLINE void q3_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
-// 128 bytes: low nibbles of each 32, then their high nibbles.
-TN_INLINE void unpack_nibbles(const uint8_t *p, __m256i *u)
+// 128 bytes, of which the low nibbles of each 32 are one sub-block and the high ones the next. A vector has
+// half of sub-block a and half of a + 2, and the next vector the other halves, so that both go through one
+// accumulator: a = 0, 1, 4, 5.
+#define ORDER_SUB_PAIRS                                                                                      \
+    {                                                                                                        \
+        0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15                                                 \
+    }
+TN_INLINE int first_of_pair(int c)
+{
+    return c / 2 * 4 + c % 2;
+}
+
+TN_INLINE __m256 lanes_of_sub_pairs(const __m256 *s, int c)
+{
+    int a = first_of_pair(c), b = a + 2;
+    return _mm256_permutevar8x32_ps(s[0], _mm256_setr_epi32(a, a, a, a, b, b, b, b));
+}
+
+TN_INLINE void unpack_sub_pairs(const uint8_t *p, __m256i *u)
 {
     TN_MATMUL_UNROLL
     for (int i = 0; i < 4; i++) {
-        __m256i v = load_i8(p + 32 * i);
-        u[2 * i] = low_nibbles(v);
-        u[2 * i + 1] = high_nibbles(v);
+        __m256i v = load_2x16(p + i / 2 * 64 + i % 2 * 16, 32);
+        u[i / 2 * 4 + i % 2] = low_nibbles(v);
+        u[i / 2 * 4 + i % 2 + 2] = high_nibbles(v);
     }
 }
 
 TN_INLINE void q4_k_unpack(const uint8_t *w, __m256i *u)
 {
-    unpack_nibbles(w + 16, u);
+    unpack_sub_pairs(w + 16, u);
 }
 
 // d, dmin f16, then eight 6-bit scales and minima in 12 bytes, as 32-bit words a, b, c: bytes of a and b hold
@@ -137,12 +154,12 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 
 #define TYPE        q4_k
 #define SUB         32
-#define CHAIN       1
+#define CHAIN       2
 #define HAS_MIN     1
 #define SIGNED      0
 #define BIAS        0
-#define ORDER       ORDER_NATURAL
-#define LANES       lanes_of_1
+#define ORDER       ORDER_SUB_PAIRS
+#define LANES       lanes_of_sub_pairs
 #define GROUP_SIZE  144
 #define BLOCK_ELEMS 256
 #define TILE        AT_LEVEL(tn_matmul_tile_32_steps_8_min)
@@ -151,19 +168,26 @@ TN_INLINE void q4_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 
 TN_INLINE void q5_k_unpack(const uint8_t *w, __m256i *u)
 {
-    unpack_nibbles(w + 48, u);
-    add_bits(load_i8(w + 16), 16, u);
+    unpack_sub_pairs(w + 48, u);
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 8; z++) { // bit a of 32 bytes belongs to sub-block a
+        int a = first_of_pair(z / 2);
+        __m256i bits = load_2x16(w + 16 + z % 2 * 16, 0);
+        __m256i bit = _mm256_set_m128i(_mm_set1_epi8((char)(4 << a)), _mm_set1_epi8((char)(1 << a)));
+        __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bits, bit), bit);
+        u[z] = _mm256_or_si256(u[z], _mm256_and_si256(set, _mm256_set1_epi8(16)));
+    }
 }
 
 #define q5_k_scales q4_k_scales
 #define TYPE        q5_k
 #define SUB         32
-#define CHAIN       1
+#define CHAIN       2
 #define HAS_MIN     1
 #define SIGNED      0
 #define BIAS        0
-#define ORDER       ORDER_NATURAL
-#define LANES       lanes_of_1
+#define ORDER       ORDER_SUB_PAIRS
+#define LANES       lanes_of_sub_pairs
 #define GROUP_SIZE  176
 #define BLOCK_ELEMS 256
 #define TILE        AT_LEVEL(tn_matmul_tile_32_steps_4_min)
@@ -203,6 +227,17 @@ TN_INLINE void q6_k_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define TILE        AT_LEVEL(tn_matmul_tile_16_steps_2)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
+
+// 128 bytes: low nibbles of each 32, then their high nibbles.
+TN_INLINE void unpack_nibbles(const uint8_t *p, __m256i *u)
+{
+    TN_MATMUL_UNROLL
+    for (int i = 0; i < 4; i++) {
+        __m256i v = load_i8(p + 32 * i);
+        u[2 * i] = low_nibbles(v);
+        u[2 * i + 1] = high_nibbles(v);
+    }
+}
 
 TN_INLINE void iq4_xs_unpack(const uint8_t *w, __m256i *u)
 {
