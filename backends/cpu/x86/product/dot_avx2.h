@@ -57,7 +57,7 @@ TN_INLINE __m256i products(__m256i w, const int8_t *x, bool is_signed)
     return _mm256_maddubs_epi16(w, v);
 }
 
-// The sum as it is here. gcc adds integers in any order otherwise: it then multiplies first, keeps the products
+// The sum as it is here. Otherwise gcc adds integers in any order: it multiplies first, keeps the products
 // of a whole block in memory, and adds them at the end.
 TN_INLINE __m256i in_order(__m256i sum)
 {
