@@ -107,8 +107,9 @@ static void do_all_parts(const tn_work *work, int32_t n, int32_t slot)
 
 // Opens the next phase with more than one part; phases of one part are done here. Called by the thread that
 // ended the last part of the phase before.
-static void open_phase(tn_pool *p, int32_t slot)
+static void open_phase(tn_context *ctx, int32_t slot)
 {
+    tn_pool *p = &ctx->pool;
     for (;;) {
         int32_t width = atomic_load_explicit(&p->width.now, memory_order_relaxed);
         int32_t n = p->work.next(p->work.arg, width);
@@ -118,7 +119,9 @@ static void open_phase(tn_pool *p, int32_t slot)
         }
         if (++p->n_opened % UPDATE_PHASES == 0) update_width(p);
         if (n == 1 || width == 1) {
+            uint64_t failures = tn_fail_count();
             do_all_parts(&p->work, n, slot);
+            if (tn_fail_count() != failures) tn_fail_take(ctx, p->failure);
             continue;
         }
         atomic_store_explicit(&p->n_unfinished, n, memory_order_relaxed);
@@ -162,7 +165,7 @@ static bool do_parts(tn_context *ctx, tn_pool *p, int32_t slot)
     if (tn_fail_count() != failures) tn_fail_take(ctx, p->failure);
     if (watched) report_work(ctx, slot, begin, n);
     // Release: what the parts wrote; acquire: what those of the other threads did.
-    if (atomic_fetch_sub_explicit(&p->n_unfinished, n, memory_order_acq_rel) == n) open_phase(p, slot);
+    if (atomic_fetch_sub_explicit(&p->n_unfinished, n, memory_order_acq_rel) == n) open_phase(ctx, slot);
     return true;
 }
 
@@ -374,9 +377,10 @@ static void do_work(tn_context *ctx, const tn_work *work)
     p->shared = !uses_own_threads(ctx);
     update_width(p);
     atomic_store_explicit(&p->first_phase, true, memory_order_relaxed);
-    open_phase(p, 0);           // threads of the pool join from here on
-    if (is_ended(p, 0)) return; // in phases of one part
-    if (!p->shared)
+    open_phase(ctx, 0); // threads of the pool join from here on
+    if (is_ended(p, 0)) {
+        // There were phases of one part alone, or the others have done everything in the meantime.
+    } else if (!p->shared)
         run_as_caller(ctx);
     else if (ctx->cfg.executor.run)
         ctx->cfg.executor.run(ctx->cfg.executor.user, p->width.n_threads, run_as_guest, ctx);

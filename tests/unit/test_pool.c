@@ -242,22 +242,69 @@ static void test_nested(void)
     tn_context_destroy(&o.ctx);
 }
 
+typedef struct failing {
+    tn_context *ctx;
+    uint64_t ns; // that a part takes
+} failing;
+
 static void fail_one(void *arg, int32_t i, int32_t n)
 {
+    failing *f = arg;
     TN_UNUSED(n);
-    work_for(200000); // so that other threads do some
-    if (i == 5) (void)tn_fail(arg, TN_ERR_ARG, "part number %d", (int)i);
+    work_for(f->ns);
+    if (i == 5) (void)tn_fail(f->ctx, TN_ERR_ARG, "part number %d", (int)i);
 }
 
-static void test_messages(void)
+// Two phases, of eight parts and of one, which fails, and whichever thread ended the first one does it.
+typedef struct two_phases {
+    tn_context *ctx;
+    int phase;
+} two_phases;
+
+static int32_t next_of_two(void *arg, int32_t width)
+{
+    two_phases *w = arg;
+    TN_UNUSED(width);
+    return ++w->phase == 1 ? 8 : w->phase == 2 ? 1 : 0;
+}
+
+static void fail_in_second(void *arg, int32_t i, int32_t slot)
+{
+    two_phases *w = arg;
+    TN_UNUSED(slot);
+    if (w->phase == 2) (void)tn_fail(w->ctx, TN_ERR_ARG, "the only part, %d", (int)i);
+}
+
+static void test_messages_of_one_part(int rounds)
 {
     char text[200];
     tn_context *ctx = context(OWN, THREADS, true);
-    (void)tn_fail(NULL, TN_ERR_ARG, "before");
-    TEST_CHECK_STATUS(tn_parallel(ctx, 8, fail_one, ctx), TN_OK);
-    tn_last_error(text, sizeof text);
-    TEST_CHECK(strcmp(text, "part number 5") == 0);
+    int lost = 0;
+    for (int i = 0; i < rounds; i++) {
+        two_phases w = {.ctx = ctx};
+        (void)tn_fail(NULL, TN_ERR_ARG, "before");
+        TEST_CHECK_STATUS(tn_pool_run(ctx, &(tn_work){&w, next_of_two, fail_in_second}), TN_OK);
+        tn_last_error(text, sizeof text);
+        lost += strcmp(text, "the only part, 0") != 0;
+    }
+    TEST_CHECK(lost == 0);
     tn_context_destroy(&ctx);
+}
+
+// With long parts other threads do some. With short ones they sometimes do all, before the caller takes any.
+static void test_messages(int rounds)
+{
+    char text[200];
+    failing f = {context(OWN, THREADS, true), 200000};
+    int lost = 0;
+    for (int i = 0; i < rounds; i++, f.ns = 0) {
+        (void)tn_fail(NULL, TN_ERR_ARG, "before");
+        TEST_CHECK_STATUS(tn_parallel(f.ctx, 8, fail_one, &f), TN_OK);
+        tn_last_error(text, sizeof text);
+        lost += strcmp(text, "part number 5") != 0;
+    }
+    TEST_CHECK(lost == 0);
+    tn_context_destroy(&f.ctx);
 }
 
 // --- threads ---------------------------------------------------------------------------------------------
@@ -537,7 +584,8 @@ int main(int argc, char **argv)
         if (k != OPENMP || argc < 3) test_phases(k, rounds);
     test_callers(rounds);
     test_nested();
-    test_messages();
+    test_messages(100 * rounds);
+    test_messages_of_one_part(10 * rounds);
     test_no_threads();
     test_no_memory();
     test_priority();
