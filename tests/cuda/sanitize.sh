@@ -6,17 +6,12 @@
 # device, and prints what each found.
 #     sanitize.sh BUILD [MODELS [TOOL...]]
 # MODELS: the folder of golden models. TOOL: memcheck, racecheck, initcheck, synccheck; all of them if none is
-# named. LIMIT: seconds for one run, 900 if it is not set; a run that takes longer counts as one that did not
-# end. ONLY: a pattern of the shell; other models and ops are left out. The logs of runs with findings stay
-# in BUILD/sanitize. 77: nothing ran, 1: findings, or a run that failed or did not end.
+# named. Variables: LIMIT, seconds for one run (900); a run that takes longer counts as one that did not end.
+# JOBS, runs at a time (1). GROUP, golden models of a run (1): a tool changes each module of device code when
+# a process loads it, which takes longer than a small model. ONLY, a pattern of the shell; other models and
+# ops are left out. The logs of runs with findings stay in BUILD/sanitize. 77: nothing ran, 1: findings, or a
+# run that failed or did not end.
 set -u
-build=${1:?sanitize.sh BUILD [MODELS [TOOL...]]}
-models=${2:-$(dirname "$0")/../../../shared/golden/models}
-[ $# -gt 2 ] && shift 2 || set -- memcheck racecheck initcheck synccheck
-logs=$build/sanitize
-command -v compute-sanitizer >/dev/null || { echo "SKIP: compute-sanitizer is not installed" && exit 77; }
-"$build/tools/tenon" devices | grep -q '^cuda:0' || { echo "SKIP: no CUDA device" && exit 77; }
-mkdir -p "$logs" || exit 1
 
 # Errors and hazards that a log counts, one number; empty if it has no summary.
 count() {
@@ -24,49 +19,71 @@ count() {
         -e 's/.* RACECHECK SUMMARY: \([0-9][0-9]*\) .*/\1/p' "$1" | awk '{n += $1} END {if (NR) print n}'
 }
 
-# run TOOL NAME PROGRAM ARGUMENT...: one run, one line.
-run() {
-    tool=$1 name=$2 log=$logs/$1-$2.log
-    shift 2
-    case $name in ${ONLY:-*}) ;; *) return ;; esac
+# sanitize.sh --run LOGS TOOL NAME PROGRAM ARGUMENT...: one run, one line, which also goes to a file.
+if [ "$1" = --run ]; then
+    log=$2/$3-$4.log tool=$3 name=$4 begin=$(date +%s)
+    shift 4
     timeout "${LIMIT:-900}" compute-sanitizer --tool "$tool" --print-limit 20 --log-file "$log" \
         "$@" >"$log.out" 2>&1
     status=$?
     found=$(count "$log" 2>/dev/null)
-    runs=$((runs + 1))
     if [ "$status" -eq 124 ]; then
-        says="did not end within ${LIMIT:-900} s" failed=$((failed + 1))
+        says="did not end within ${LIMIT:-900} s"
     elif [ -z "$found" ]; then
-        says="no summary, exit status $status" failed=$((failed + 1))
+        says="no summary, exit status $status"
     elif [ "$found" -gt 0 ]; then
-        says="$found findings" with=$((with + 1)) total=$((total + found))
+        says="$found findings"
     elif [ "$status" -ne 0 ]; then
-        says="no findings, but exit status $status" failed=$((failed + 1))
+        says="exit status $status without a finding"
     else
+        says="no findings, $(($(date +%s) - begin)) s"
         rm -f "$log" "$log.out"
-        echo "$tool $name: no findings"
-        return
     fi
-    echo "$tool $name: $says, see $log"
-}
+    echo "$tool $name: $says" >"$log.result"
+    cat "$log.result"
+    exit 0
+fi
 
-ops=$("$build/tests/tenon-check" --list | awk '{print $1}')
-[ -n "$ops" ] || exit 1
-bad=0
-summary=
-for tool; do
-    runs=0 with=0 failed=0 total=0
-    for file in "$models"/*.gguf; do
-        [ -f "$file" ] || continue
-        name=$(basename "$file" .gguf)
-        run "$tool" "$name" "$build/tests/test_golden" "$models" --quick --backend cuda --model "$name"
+build=${1:?sanitize.sh BUILD [MODELS [TOOL...]]}
+models=${2:-$(dirname "$0")/../../../shared/golden/models}
+if [ $# -gt 2 ]; then shift 2; else set -- memcheck racecheck initcheck synccheck; fi
+logs=$build/sanitize
+command -v compute-sanitizer >/dev/null || { echo "SKIP: compute-sanitizer is not installed" && exit 77; }
+"$build/tools/tenon" devices | grep -q '^cuda:0' || { echo "SKIP: no CUDA device" && exit 77; }
+mkdir -p "$logs" && rm -f "$logs"/*.result || exit 1
+
+# Names of golden models and ops, one a line, that ONLY has.
+wanted() {
+    while read -r name; do
+        # shellcheck disable=SC2254
+        case $name in ${ONLY:-*}) echo "$name" ;; esac
+    done
+}
+golden=$(for file in "$models"/*.gguf; do [ -f "$file" ] && basename "$file" .gguf; done | wanted)
+ops=$("$build/tests/tenon-check" --list | awk '{print $1}' | wanted)
+[ -n "$golden$ops" ] || { echo "sanitize.sh: no model and no op" >&2 && exit 1; }
+
+# Lines of a tool's runs: NAME PROGRAM ARGUMENT...
+runs() {
+    echo "$golden" | xargs -n "${GROUP:-1}" | while read -r first more; do
+        [ -n "$first" ] || continue
+        # shellcheck disable=SC2086
+        list=$(printf '%s,' "$first" $more)
+        name=$first${more:+-and-$(echo "$more" | wc -w)-more}
+        echo "$name $build/tests/test_golden $models --quick --brief --backend cuda --model ${list%,}"
     done
     for op in $ops; do
-        run "$tool" "$op" "$build/tests/tenon-check" --quick --backend cuda --op "$op"
+        echo "$op $build/tests/tenon-check --quick --backend cuda --op $op"
     done
-    bad=$((bad + with + failed))
-    summary="$summary$tool: $runs runs, $with with findings ($total), $failed that failed or did not end
-"
+}
+for tool; do
+    runs | sed "s|^|$tool |" | xargs -P "${JOBS:-1}" -L 1 sh "$0" --run "$logs"
 done
-printf '%s' "$summary"
+bad=0
+for tool; do
+    n=$(cat "$logs/$tool"-*.result | wc -l)
+    clean=$(cat "$logs/$tool"-*.result | grep -c ': no findings')
+    bad=$((bad + n - clean))
+    echo "$tool: $n runs, $((n - clean)) with findings, or that failed or did not end; logs are in $logs"
+done
 [ "$bad" -eq 0 ]

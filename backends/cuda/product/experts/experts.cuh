@@ -152,8 +152,7 @@ static __device__ void experts_fetch_w(const tn_cuda_experts_args &a, const expe
                 experts_copy_planes<S>(a, to, row, k, &ring.full[at.i]);
             } else {
                 experts_copy_small<S>(a, to, row, k);
-                __syncwarp();
-                if (threadIdx.x % TN_WARP == 0) tn_mbar_arrive(&ring.full[at.i]);
+                tn_mbar_arrive(&ring.full[at.i]); // each lane for its own stores: racecheck follows that
             }
             at.next(a.stages);
         }
@@ -453,7 +452,7 @@ static __device__ __forceinline__ void experts(const tn_cuda_experts_args &a)
                          rows_bars[1]};
     if (threadIdx.x == 0) {
         for (int i = 0; i < TN_EXPERTS_MAX_STAGES; i++) {
-            tn_mbar_init(&ring.full[i], 1 + S::slot::has_small() + EXPERTS_X_THREADS);
+            tn_mbar_init(&ring.full[i], 1 + S::slot::has_small() * TN_WARP + EXPERTS_X_THREADS);
             tn_mbar_init(&ring.empty[i], EXPERTS_CONSUMERS / TN_WARP);
         }
         for (int i = 0; i < EXPERTS_TABLES; i++) {
