@@ -166,8 +166,7 @@ static __device__ void gemm_fetch_w(const tn_cuda_gemm_blocks_args &a, gemm_bloc
                 gemm_copy_small<S, 0>(a, to, seg, row, k), gemm_copy_small<S, 1>(a, to, seg, row, k);
                 gemm_copy_small<S, 2>(a, to, seg, row, k), gemm_copy_small<S, 3>(a, to, seg, row, k);
                 static_assert(TN_CUDA_MAX_PLANES == 4, "a call for each plane");
-                __syncwarp();
-                if (first) tn_mbar_arrive(&rings.w_full[at.i]);
+                tn_mbar_arrive(&rings.w_full[at.i]); // each lane for its own stores: racecheck follows that
             }
             at.next(a.slots);
         }
@@ -339,7 +338,7 @@ static __device__ __forceinline__ void gemm_blocks(const tn_cuda_gemm_blocks_arg
         for (int i = 0; i < GEMM_MAX_RING; i++) {
             tn_mbar_init(&rings.x_full[i], 1);
             tn_mbar_init(&rings.x_empty[i], S::consumers / TN_WARP);
-            tn_mbar_init(&rings.w_full[i], small ? 2 : 1);
+            tn_mbar_init(&rings.w_full[i], small ? 1 + TN_WARP : 1);
             tn_mbar_init(&rings.w_empty[i], S::consumers / TN_WARP);
         }
         tn_mbar_init_fence();
