@@ -37,7 +37,7 @@ for build in "$folder-a" "$folder-other"; do
 done
 passed=0 failed=0
 for file in $files; do
-    if cmp "$folder-a/$file" "$folder-other/$file"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    cmp "$folder-a/$file" "$folder-other/$file" && passed=$((passed + 1)) || failed=$((failed + 1))
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -192,7 +192,7 @@ uint32_t tn_bpe_byte_cp(uint8_t byte);
 int32_t tn_bpe_cp_byte(uint32_t cp);
 
 // A polynomial of the bytes, highest power first: that of the next place follows from that of a place, so
-// that texts of one length are looked for in time that does not grow with the length.
+// that texts of one length are found in time that does not grow with the length.
 #define TN_SPECIAL_HASH_BASE 0x9e3779b97f4a7c15u
 uint64_t tn_special_hash(const char *text, size_t n);
 // Whether a special token of this length may have this hash.
