@@ -42,6 +42,11 @@ static char *reserve(tn_strbuf *s, size_t n)
     return s->data + s->size;
 }
 
+void tn_strbuf_reserve(tn_strbuf *s, size_t n)
+{
+    reserve(s, n);
+}
+
 void tn_strbuf_append(tn_strbuf *s, const void *bytes, size_t n)
 {
     char *p = reserve(s, n);

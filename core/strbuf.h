@@ -17,6 +17,7 @@ typedef struct tn_strbuf {
 
 void tn_strbuf_init(tn_strbuf *s, tn_context *ctx);
 void tn_strbuf_fini(tn_strbuf *s);
+void tn_strbuf_reserve(tn_strbuf *s, size_t n); // n more bytes will be appended
 void tn_strbuf_append(tn_strbuf *s, const void *bytes, size_t n);
 void tn_strbuf_puts(tn_strbuf *s, const char *text);
 void tn_strbuf_printf(tn_strbuf *s, const char *fmt, ...) TN_PRINTF(2, 3);

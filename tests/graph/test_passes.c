@@ -324,6 +324,39 @@ static void test_far(void)
     tn_context_destroy(&c);
 }
 
+static tn_status no_host_memory(tn_device *device, size_t size, void **out)
+{
+    TN_UNUSED(size);
+    *out = NULL;
+    return tn_fail(device->ctx, TN_ERR_INTERNAL, "only plans are made here");
+}
+
+// Small outputs are copied to the host by each run, larger ones when they are asked for.
+static void test_fetches(void)
+{
+    static const struct {
+        int64_t n;
+        bool fetched;
+    } rows[] = {{1, true}, {4096, true}, {4097, false}};
+    tn_context *c = graph_context(NULL, 1);
+    tn_device *device = far_add(c, 1 << 20);
+    far.backend.host_create = no_host_memory;
+    tn_plan_config cfg;
+    tn_plan_config_default(&cfg);
+    cfg.devices = &device;
+    cfg.n_devices = 1;
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        tn_plan *plan = NULL;
+        g = new_graph(c);
+        OUTPUT("y", unary(INPUT("x", rows[i].n), TN_UNARY_EXP));
+        TEST_CHECK_STATUS(tn_plan_create(g, &cfg, &plan), TN_OK);
+        TEST_CHECK(plan && tn_plan_fetches(plan, 0) == rows[i].fetched);
+        tn_plan_unref(&plan);
+        tn_graph_destroy(&g);
+    }
+    tn_context_destroy(&c);
+}
+
 // --- schedule and verify ---------------------------------------------------------------------------
 
 // Reads of both versions of a state.
@@ -454,6 +487,7 @@ int main(void)
     test_place();
     test_wanted();
     test_far();
+    test_fetches();
     test_schedule();
     test_verify();
     tn_context_destroy(&ctx);

@@ -334,6 +334,45 @@ static void test_fit(void)
     tn_context_destroy(&ctx);
 }
 
+// A device with a limit for one buffer: the weights lie in several, and count as a whole.
+static void test_small_buffers(void)
+{
+    float *want = malloc(n_logits(TINY_MODEL_VOCAB) * sizeof *want),
+          *got = malloc(n_logits(TINY_MODEL_VOCAB) * sizeof *got);
+    if (!want || !got) abort();
+    for (int32_t limited = 0; limited < 2; limited++) {
+        tn_context *ctx = context(NULL);
+        tn_device *device = far_add(ctx, PLENTY);
+        tn_session_config cfg = small_session();
+        tn_session_memory m = {.struct_size = sizeof m};
+        tn_model_config mc = on_far(ctx, INT32_MAX);
+        tn_model *model = NULL;
+        tn_session *s = NULL;
+        tiny_must(open_model(ctx, &mc, &model));
+        size_t whole = far.used;
+        if (limited) {
+            tn_model_unref(&model);
+            device->max_buffer_size = whole / 3;
+            tiny_must(open_model(ctx, &mc, &model));
+            TEST_CHECK(model->n_uploaded > 2 && far.used == whole);
+            for (int32_t i = 0; i < model->n_uploaded; i++)
+                TEST_CHECK(model->uploaded[i].size > 0 && model->uploaded[i].size <= whole / 3);
+        } else {
+            TEST_CHECK(model->n_uploaded == 1);
+        }
+        tiny_must(tn_session_create(model, &cfg, &s));
+        TEST_CHECK_STATUS(run(s, TINY_MODEL_VOCAB, limited ? got : want), TN_OK);
+        tiny_must(tn_session_memory_get(s, &m));
+        TEST_CHECK(memory_of(&m, "far") && memory_of(&m, "far")->weights == whole);
+        tn_session_destroy(&s);
+        tn_model_unref(&model);
+        tn_context_destroy(&ctx);
+    }
+    TEST_CHECK(memcmp(got, want, n_logits(TINY_MODEL_VOCAB) * sizeof *want) == 0);
+    free(want);
+    free(got);
+}
+
 // Sessions that leave the batch open get the device's own, where the device holds all layers and has memory
 // for it.
 static void test_batch(void)
@@ -528,6 +567,7 @@ int main(int argc, char **argv)
     test_parts();
     test_full_device();
     test_plan_text();
+    test_small_buffers();
     test_failing(1, 0, false, step);
     test_failing(1, FAR_REFUSE(attention), true, step);
     test_failing(-1, 0, false, step);

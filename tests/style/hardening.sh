@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What the program and the library were linked with: hardening.sh PROGRAM LIBRARY
-#   position-independent, relocations read-only once resolved, no stack that can be executed, and functions
-#   that check their stack and the sizes of what they copy.
+#   position-independent, relocations read-only once resolved, no stack that can be executed, functions that
+#   check their stack and the sizes of what they copy, and on x86-64 code for shadow stacks that begins where
+#   calls through pointers may go with endbr64.
 set -u
 command -v readelf >/dev/null || { echo "SKIP: readelf is not installed" && exit 77; }
 passed=0 failed=0
@@ -28,6 +29,10 @@ for file; do
     check "$file has no segment that is written and executed" lacks "$segments" 'LOAD.*RWE'
     check "$file checks its stack" has "$symbols" __stack_chk_fail
     check "$file checks the sizes of copies" has "$symbols" '_chk@'
+    has "$head" 'Machine: .*X86-64' || continue
+    check "$file is marked for shadow stacks" has "$(readelf -nW "$file")" 'x86 feature: .*SHSTK'
+    # More than a hundred: all functions whose address is taken.
+    check "$file begins functions with endbr64" test "$(objdump -d "$file" | grep -c endbr64)" -gt 100
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -214,6 +214,13 @@ def check_prompts(t, s):
     _, _, got = own.chat(messages=history(), tools=[ADD], tool_choice="required", parallel_tool_calls=False)
     t.ok("a call by the template", fits(got["choices"][0]["message"].get("tool_calls", [{}])[0]), got)
     t.ok("exit code with a template", own.end() == 0, own.err)
+    g.set_text("tokenizer.chat_template.tool_use", "USE" + TEMPLATE)
+    own = Server(t, *EXACT, model=g.write(t.temp("use.gguf")))
+    for tools, wanted in (({"tools": [ADD]}, True), ({}, False)):
+        _, _, got = own.ask("POST", "/apply-template", {"messages": history(), **tools})
+        t.ok(f"the template for tools, {wanted}", got.get("prompt", "").startswith("USE") == wanted and
+             "<assistant>" in got.get("prompt", ""), got)
+    t.ok("exit code with two templates", own.end() == 0, own.err)
 
 
 def check_formats(t):

@@ -57,6 +57,44 @@ static void test_window_blocks(void)
 }
 
 // A text of one block, all of the same token, with the state behind it; then nobody holds it any more.
+// A branch holds the window of the sequence wherever that still has it, and nothing elsewhere.
+static void test_window_branches(void)
+{
+    enum { BLOCKS = 64, WINDOW = 100 };
+    tn_cache c;
+    tn_cache_config cfg = {.n_ctx = BLOCKS * TN_CACHE_BLOCK,
+                           .n_seq = 2,
+                           .n_parts = 1,
+                           .n_ctx_seq = BLOCKS * TN_CACHE_BLOCK,
+                           .row_sizes = (size_t[]){4},
+                           .devices = (uint8_t[]){0},
+                           .window = WINDOW,
+                           .slides = (bool[]){true},
+                           .n_batch = TN_CACHE_BLOCK};
+    if (!TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_OK)) return;
+    if (TEST_CHECK_STATUS(tn_cache_reserve(&c, (tn_device *[]){tn_context_device_by_name(ctx, "cpu"), NULL}),
+                          TN_OK)) {
+        int32_t first = 0, length = 0, n_held = 0;
+        for (int32_t i = 0; i < BLOCKS && first < 4; i++) {
+            TEST_CHECK_STATUS(tn_cache_window_extend(&c, 0, TN_CACHE_BLOCK), TN_OK);
+            tn_cache_window_settle(&c, 0);
+            first = c.seqs[0].window_first;
+            length = c.seqs[0].window_length;
+        }
+        TEST_CHECK(first >= 4);
+        for (int32_t n = 1; n <= length; n++) {
+            bool held = TN_MAX(n - WINDOW + 1, 0) / TN_CACHE_BLOCK >= first;
+            tn_cache_window_branch(&c, 0, 1, n);
+            TEST_CHECK(c.seqs[1].window_length == (held ? n : 0));
+            n_held += held;
+            tn_cache_window_truncate(&c, 1, 0);
+        }
+        TEST_CHECK(n_held > 0 && n_held < length);
+        tn_cache_window_truncate(&c, 0, 0);
+    }
+    tn_cache_fini(&c);
+}
+
 static void leave_text(tn_cache *c, int32_t token)
 {
     int32_t tokens[TN_CACHE_BLOCK];
@@ -105,6 +143,7 @@ int main(void)
     if (tn_context_create(NULL, &ctx) != TN_OK) return 1;
     test_clear();
     test_window_blocks();
+    test_window_branches();
     test_states();
     tn_context_destroy(&ctx);
     return test_done();

@@ -15,12 +15,10 @@
 #include <tenon/model.h>
 #include <tenon/tools.h>
 
-// Texts are no files: what a prompt takes while it is cut into tokens grows with it.
-enum { SIZE = 1 << 20, MEMORY_MAX = 64 << 20, TEXT_MEMORY_PER_BYTE = 288 };
+enum { SIZE = 1 << 20, MEMORY_MAX = 64 << 20 };
 static const double seconds_max = FUZZ_SANITIZED ? 20 : 1;
 
 static bytes input;
-static size_t memory_max = MEMORY_MAX;
 
 // The input begins with `head`, repeats `unit` as often as it fits into SIZE, and ends with `tail`.
 static void repeat(const char *head, const char *unit, const char *tail)
@@ -72,7 +70,7 @@ static void check(const char *name, parser parse)
     double seconds = fuzz_seconds() - start;
     size_t peak = tn_context_memory_peak(ctx) - before;
     bool ok = TEST_CHECK(seconds <= seconds_max);
-    ok = TEST_CHECK(peak <= memory_max + input.size) && ok;
+    ok = TEST_CHECK(peak <= MEMORY_MAX + input.size) && ok;
     ok = TEST_CHECK(tn_context_memory(ctx) == before) && ok;
     ok = TEST_CHECK(status != TN_ERR_INTERNAL) && ok;
     printf("%-44s %7zu bytes %7.3f s %6.1f MB  %s%s\n", name, input.size, seconds, (double)peak * 1e-6,
@@ -161,6 +159,48 @@ static tn_status parse_text(tn_context *ctx, const void *data, size_t n)
     return status;
 }
 
+// Each "#" is a token that is always cut out of a text.
+static void cut_spm(tiny_vocab *v)
+{
+    tiny_spm(v);
+    tiny_add(v, "#", TN_TOKEN_USER, 0);
+}
+
+static void cut_bpe(tiny_vocab *v)
+{
+    tiny_bpe(v);
+    v->types['#'] = TN_TOKEN_USER;
+}
+
+// Tokens of all lengths that a text of "a" begins and none of which it has.
+static void cut_long(tiny_vocab *v)
+{
+    enum { LENGTHS = 40, STEP = 8 };
+    static char texts[LENGTHS][LENGTHS * STEP + 1];
+    tiny_spm(v);
+    for (int i = 0; i < LENGTHS; i++) {
+        memset(texts[i], 'a', (size_t)(i + 1) * STEP - 1);
+        texts[i][(i + 1) * STEP - 1] = '#';
+        tiny_add(v, texts[i], TN_TOKEN_USER, 0);
+    }
+}
+
+// Marks for spaces are no token: each is spelled in three bytes.
+static void spell_spm(tiny_vocab *v)
+{
+    tiny_spm(v);
+    for (uint64_t i = 0, k = 0; i < v->n_tokens; i++)
+        if (strstr(v->tokens[i], "\u2581")) v->tokens[i] = &"-------"[k++];
+}
+
+// One byte becomes some fifty.
+static void expand_ugm(tiny_vocab *v)
+{
+    static const char *const replaced[][2] = {{"a", "hellohellohellohellohellohellohellohellohello"}};
+    tiny_ugm(v);
+    tiny_charsmap(v, replaced, 1);
+}
+
 static void check_texts(void)
 {
     static const struct {
@@ -169,7 +209,6 @@ static void check_texts(void)
     } kinds[] = {{"SPM", tiny_spm}, {"BPE", tiny_bpe}, {"WPM", tiny_wpm}, {"UGM", tiny_ugm}};
     static const char *const units[] = {"a",    " ",  "hello ",  "<",  "</s",
                                         "\xff", "\n", "e\u0301", "12", "\u4e2d"};
-    memory_max = (size_t)TEXT_MEMORY_PER_BYTE * SIZE;
     for (size_t k = 0; k < TN_COUNT(kinds); k++)
         for (size_t i = 0; i < TN_COUNT(units); i++) {
             char name[64];
@@ -178,7 +217,21 @@ static void check_texts(void)
             snprintf(name, sizeof name, "text for %s, kind %zu", kinds[k].name, i);
             check(name, parse_text);
         }
-    memory_max = MEMORY_MAX;
+    static const struct {
+        const char *name, *unit;
+        void (*make)(tiny_vocab *);
+    } rows[] = {{"text of cut tokens, SPM", "#", cut_spm},
+                {"text of cut tokens and others, SPM", "#a", cut_spm},
+                {"text of cut tokens, BPE", "#", cut_bpe},
+                {"text of cut tokens and others, BPE", "\xff#", cut_bpe},
+                {"text of begun tokens", "a", cut_long},
+                {"text of spaces that are spelled", " ", spell_spm},
+                {"text that becomes longer", "a", expand_ugm}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        make_vocab = rows[i].make;
+        repeat("", rows[i].unit, "");
+        check(rows[i].name, parse_text);
+    }
 }
 
 // --- languages -----------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ static const row rows[] = {
      "<|tool_call_start|>[other(a=1)]<|tool_call_end|>"},
     {"lfm2", "<|tool_call_start|>[add(a='\\060\\0601')]", "\n[add - {\"a\":\"001\"}]"},
     {"lfm2", "<|tool_call_start|>[add(a=1E+5)]", "\n[add - {\"a\":1E+5}]"},
+    {"lfm2", "<|tool_call_start|>[add(a=2e-7)]", "\n[add - {\"a\":2e-7}]"},
     {"lfm2", "<|tool_call_start|>[add(a=x)]", "<|tool_call_start|>[add(a=x)]"},
     {"lfm2", "<|tool_call_start|>[add(a=012)]", "<|tool_call_start|>[add(a=012)]"},
     {"lfm2", "<|tool_call_start|>[add(a=1", "<|tool_call_start|>[add(a=1"},

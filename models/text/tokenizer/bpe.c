@@ -115,13 +115,12 @@ tn_status tn_bpe_load(tn_tokenizer *t, const tn_gguf *gguf)
 
 // --- encoding ----------------------------------------------------------------------------------------
 
-bool tn_bpe_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out)
+bool tn_bpe_pair(const tn_encoder *e, size_t left, size_t right, tn_merge *out)
 {
-    if (left->id < 0 || right->id < 0) return false;
-    const tn_pair *pair = tn_pair_map_find(&e->t->pairs, left->id, right->id);
+    int32_t l = e->symbols[left].id, r = e->symbols[right].id;
+    const tn_pair *pair = l < 0 || r < 0 ? NULL : tn_pair_map_find(&e->t->pairs, l, r);
     if (pair == NULL) return false;
-    out->priority = pair->rank;
-    out->merged = pair->merged - 1;
+    *out = (tn_merge){pair->rank, pair->merged - 1};
     return true;
 }
 
@@ -141,85 +140,105 @@ static tn_status decode_text(tn_encoder *e, const char *text, size_t n)
     return TN_OK;
 }
 
-// A symbol that is no token: its text byte by byte; bytes without a token are dropped.
-static tn_status push_bytes(tn_encoder *e, const char *text, size_t n)
+// Ids of the bytes of a text as the vocabulary writes it; bytes without a token are dropped.
+static tn_status push_bytes(tn_encoder *e, tn_gguf_str text)
 {
     const int32_t *by_byte = e->t->space_mark ? e->t->byte_token : e->t->char_token;
-    for (size_t i = 0; i < n; i++) {
-        int32_t id = by_byte[(uint8_t)text[i]];
+    for (size_t i = 0; i < text.size; i++) {
+        int32_t id = by_byte[(uint8_t)text.data[i]];
         tn_status status = id < 0 ? TN_OK : tn_tokens_push(e->out, id);
         if (status != TN_OK) return status;
     }
     return TN_OK;
 }
 
-// Text of a piece as the vocabulary writes it, in e->text, and its symbols.
-static tn_status start_piece(tn_encoder *e, size_t from, size_t to)
+// A symbol that is no token.
+static tn_status spell(tn_encoder *e, const char *text, size_t n)
 {
     const tn_tokenizer *t = e->t;
-    tn_strbuf_clear(&e->text);
-    e->n_symbols = 0;
+    if (t->space_mark) return push_bytes(e, (tn_gguf_str){text, n});
     tn_status status = TN_OK;
-    for (size_t i = from; i < to && status == TN_OK; i++) {
-        char utf8[4];
-        size_t n = tn_utf8_encode(e->cps[i] & TN_CP_MASK, utf8);
-        if (t->space_mark) {
-            uint32_t start = (uint32_t)e->text.size;
-            tn_strbuf_append(&e->text, utf8, n);
-            status = tn_encoder_add_symbol(e, tn_text_map_find(&t->map, utf8, n), start, (uint32_t)n);
-            continue;
-        }
-        for (size_t k = 0; k < n && status == TN_OK; k++) {
-            int32_t id = t->byte_symbol[(uint8_t)utf8[k]];
-            tn_gguf_str text = t->map.texts[id];
-            status = tn_encoder_add_symbol(e, id, (uint32_t)e->text.size, (uint32_t)text.size);
-            tn_strbuf_append(&e->text, text.data, text.size);
-        }
-    }
-    return status != TN_OK ? status : e->text.status;
+    for (size_t i = 0; i < n && status == TN_OK; i++)
+        status = push_bytes(e, t->map.texts[t->byte_symbol[(uint8_t)text[i]]]);
+    return status;
+}
+
+// The text of a piece in e->text.
+static tn_status start_piece(tn_encoder *e, size_t from, size_t to)
+{
+    char utf8[4];
+    size_t size = 0;
+    for (size_t i = from; i < to; i++) size += tn_utf8_encode(e->cps[i] & TN_CP_MASK, utf8);
+    tn_strbuf_clear(&e->text);
+    tn_strbuf_reserve(&e->text, size);
+    for (size_t i = from; i < to; i++)
+        tn_strbuf_append(&e->text, utf8, tn_utf8_encode(e->cps[i] & TN_CP_MASK, utf8));
+    return e->text.status;
 }
 
 // A piece that is a token as a whole, for pre-tokenizers that check this before merging.
-static int32_t whole_token(const tn_encoder *e)
+static tn_status whole_token(tn_encoder *e, int32_t *id)
 {
     const tn_tokenizer *t = e->t;
+    *id = -1;
+    if (e->text.size > t->text_max) return TN_OK;
     if (t->pre->flags & TN_PRE_NEWLINES_WHOLE) {
         for (size_t i = 0; i < e->text.size; i++)
-            if (e->text.data[i] != '\n') return -1;
+            if (e->text.data[i] != '\n') return TN_OK;
     } else if (!(t->pre->flags & TN_PRE_IGNORE_MERGES)) {
-        return -1;
+        return TN_OK;
     }
-    int32_t id = tn_text_map_find(&t->map, e->text.data, e->text.size);
-    return id < t->n_tokens ? id : -1;
+    tn_strbuf *mapped = t->space_mark ? &e->text : &e->mapped;
+    if (!t->space_mark) {
+        tn_strbuf_clear(mapped);
+        for (size_t i = 0; i < e->text.size; i++) {
+            tn_gguf_str text = t->map.texts[t->byte_symbol[(uint8_t)e->text.data[i]]];
+            tn_strbuf_append(mapped, text.data, text.size);
+        }
+        if (mapped->status != TN_OK) return mapped->status;
+    }
+    int32_t found = tn_text_map_find(&t->map, mapped->data, mapped->size);
+    if (found < t->n_tokens) *id = found;
+    return TN_OK;
+}
+
+// The symbols that merges start from: characters, or bytes.
+static tn_status add_symbols(tn_encoder *e)
+{
+    const tn_tokenizer *t = e->t;
+    tn_status status = tn_symbols_begin(e);
+    for (size_t i = 0, size; i < e->text.size && status == TN_OK; i += size) {
+        const char *text = e->text.data + i;
+        size = t->space_mark ? tn_utf8_size(*text) : 1;
+        tn_symbols_add(e,
+                       t->space_mark ? tn_text_map_find(&t->map, text, size) : t->byte_symbol[(uint8_t)*text],
+                       i, size);
+    }
+    return status;
 }
 
 static tn_status encode_piece(tn_encoder *e, size_t from, size_t to)
 {
+    int32_t whole = -1;
     tn_status status = start_piece(e, from, to);
-    if (status != TN_OK) return status;
-    int32_t whole = whole_token(e);
-    if (whole >= 0) return tn_tokens_push(e->out, whole);
-    status = tn_merge_symbols(e);
-    for (size_t i = 0; i < e->n_symbols && status == TN_OK; i++) {
-        const tn_symbol *s = &e->symbols[i];
-        if (s->size == 0) continue;
-        bool is_token = s->id >= 0 && s->id < e->t->n_tokens;
-        status = is_token ? tn_tokens_push(e->out, s->id) : push_bytes(e, e->text.data + s->start, s->size);
-    }
-    return status;
+    if (status == TN_OK) status = whole_token(e, &whole);
+    if (status == TN_OK && whole >= 0) return tn_tokens_push(e->out, whole);
+    if (status == TN_OK) status = add_symbols(e);
+    if (status == TN_OK) status = tn_symbols_merge(e);
+    return status == TN_OK ? tn_symbols_emit(e, 2, spell) : status; // a byte has up to two when it is mapped
 }
 
 tn_status tn_bpe_encode(tn_encoder *e, const char *text, size_t n, bool at_start)
 {
     TN_UNUSED(at_start);
     tn_status status = decode_text(e, text, n);
-    if (status == TN_OK)
-        status = tn_pattern_split(e->t->patterns, e->t->n_patterns, e->cps, e->n_cps, &e->pieces);
-    for (size_t i = 0, from = 0; i < e->pieces.count && status == TN_OK; i++) {
+    if (status != TN_OK) return status;
+    tn_pattern_split(e->t->patterns, e->t->n_patterns, e->cps, e->n_cps);
+    for (size_t from = 0, to; from < e->n_cps && status == TN_OK; from = to) {
+        to = tn_piece_end(e->cps, from);
         bool dropped =
             e->t->pre->flags & TN_PRE_DROP_SPACES && tn_unicode_is_space(e->cps[from] & TN_CP_MASK);
-        if (!dropped) status = encode_piece(e, from, e->pieces.ends[i]);
-        from = e->pieces.ends[i];
+        if (!dropped) status = encode_piece(e, from, to);
     }
     return status;
 }

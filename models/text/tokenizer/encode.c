@@ -8,24 +8,30 @@
 // The longest text: positions and lengths stay in 31 bits even when every space takes three bytes.
 enum { TEXT_MAX = 1 << 29 };
 
-typedef struct fragment {
-    size_t start, end; // bytes of raw text
-    int32_t id;        // a special token, or -1
-} fragment;
+// A stretch of raw text out of which the special tokens of one length are being cut.
+typedef struct level {
+    size_t start, end; // what is not done yet
+    size_t span;       // of the last place that was searched; places only move forward
+    size_t hashed;     // the place whose bytes, as many as the length, have this hash; SIZE_MAX: none
+    uint64_t hash;
+    int32_t id; // a token that comes next, -1: none
+} level;
 
-typedef struct fragments {
-    fragment *items;
-    size_t count, capacity;
-} fragments;
-
-static tn_status push(tn_encoder *e, fragments *list, fragment f)
+// The special token of this length at a place, or -1.
+static int32_t special_at(const tn_tokenizer *t, const char *text, const tn_special_length *length, level *l,
+                          size_t pos)
 {
-    if (f.id < 0 && f.start == f.end) return TN_OK;
-    void *array = list->items;
-    tn_status status = tn_encoder_reserve(e, &array, &list->capacity, list->count + 1, sizeof *list->items);
-    list->items = array;
-    if (status == TN_OK) list->items[list->count++] = f;
-    return status;
+    uint8_t c = (uint8_t)text[pos];
+    if (!(length->first[c >> 6] >> (c & 63) & 1)) return -1;
+    if (l->hashed == SIZE_MAX || pos - l->hashed >= length->size) {
+        l->hashed = pos;
+        l->hash = tn_special_hash(text + pos, length->size);
+    }
+    for (; l->hashed < pos; l->hashed++) {
+        uint64_t first = (uint8_t)text[l->hashed], last = (uint8_t)text[l->hashed + length->size];
+        l->hash = (l->hash - first * length->power) * TN_SPECIAL_HASH_BASE + last;
+    }
+    return tn_special_may_be(length, l->hash) ? tn_tokenizer_find(t, text + pos, length->size) : -1;
 }
 
 static bool is_space(char c)
@@ -48,49 +54,53 @@ static bool may_cut(const tn_tokenizer *t, int32_t id, const tn_spans *spans, si
     return true;
 }
 
-// Cuts the special tokens of one length out of raw fragment f.
-static tn_status cut_fragment(tn_encoder *e, const char *text, const tn_special_length *length, fragment f,
-                              const tn_spans *spans, fragments *out)
+// The text before the next special token of this length in *l, whose id is kept there; all of it if there is
+// none.
+static level next_raw(const tn_tokenizer *t, const char *text, const tn_special_length *length,
+                      const tn_spans *spans, level *l)
 {
-    const tn_tokenizer *t = e->t;
-    tn_status status = TN_OK;
-    size_t span = 0, start = f.start, pos = f.start;
-    while (status == TN_OK && f.end - pos >= length->size) {
-        uint8_t c = (uint8_t)text[pos];
-        int32_t id = -1;
-        if (length->first[c >> 6] >> (c & 63) & 1) id = tn_tokenizer_find(t, text + pos, length->size);
-        if (id < 0 || !may_cut(t, id, spans, &span, pos, length->size)) {
-            pos++;
-            continue;
-        }
-        size_t left = pos;
-        while (t->tokens[id].attr & TN_ATTR_LSTRIP && left > start && is_space(text[left - 1])) left--;
-        status = push(e, out, (fragment){start, left, -1});
-        if (status == TN_OK) status = push(e, out, (fragment){pos, pos, id});
+    for (size_t pos = l->start; l->end - pos >= length->size; pos++) {
+        int32_t id = special_at(t, text, length, l, pos);
+        if (id < 0 || !may_cut(t, id, spans, &l->span, pos, length->size)) continue;
+        level raw = {.start = l->start, .end = pos, .hashed = SIZE_MAX, .id = -1};
+        while (t->tokens[id].attr & TN_ATTR_LSTRIP && raw.end > raw.start && is_space(text[raw.end - 1]))
+            raw.end--;
         pos += length->size;
-        while (t->tokens[id].attr & TN_ATTR_RSTRIP && pos < f.end && is_space(text[pos])) pos++;
-        start = pos;
+        while (t->tokens[id].attr & TN_ATTR_RSTRIP && pos < l->end && is_space(text[pos])) pos++;
+        l->start = pos;
+        l->id = id;
+        return raw;
     }
-    return status == TN_OK ? push(e, out, (fragment){start, f.end, -1}) : status;
+    level raw = {.start = l->start, .end = l->end, .hashed = SIZE_MAX, .id = -1};
+    l->start = l->end;
+    return raw;
 }
 
-// Fragments of the text in *list; *spare is scratch.
-static tn_status cut_specials(tn_encoder *e, const char *text, size_t n, const tn_spans *spans,
-                              fragments *list, fragments *spare)
+// levels[k]: a stretch without special tokens longer than those of length k; below the last length it is raw
+// text. The text is done from its start to its end, so nothing is kept of what was cut.
+static tn_status encode_levels(tn_encoder *e, const char *text, const tn_spans *spans, level *levels)
 {
-    tn_status status = push(e, list, (fragment){0, n, -1});
-    for (size_t k = 0; k < e->t->n_special_lengths && status == TN_OK; k++) {
-        if (e->t->special_lengths[k].size > n) continue;
-        spare->count = 0;
-        for (size_t i = 0; i < list->count && status == TN_OK; i++) {
-            if (list->items[i].id >= 0)
-                status = push(e, spare, list->items[i]);
-            else
-                status = cut_fragment(e, text, &e->t->special_lengths[k], list->items[i], spans, spare);
+    const tn_tokenizer *t = e->t;
+    size_t depth = t->n_special_lengths, k = 0;
+    bool at_start = true;
+    tn_status status = TN_OK;
+    while (status == TN_OK) {
+        level *l = &levels[k];
+        if (l->id >= 0) {
+            status = tn_tokens_push(e->out, l->id);
+            l->id = -1;
+            at_start = true;
+        } else if (l->start == l->end) {
+            if (k-- == 0) break;
+        } else if (k == depth) {
+            status = t->kind->encode(e, text + l->start, l->end - l->start, at_start);
+            l->start = l->end;
+            at_start = false;
+        } else {
+            level raw = next_raw(t, text, &t->special_lengths[k], spans, l);
+            raw.span = levels[k + 1].span;
+            levels[++k] = raw;
         }
-        fragments swap = *list;
-        *list = *spare;
-        *spare = swap;
     }
     return status;
 }
@@ -100,29 +110,20 @@ tn_status tn_encode_spans(const tn_tokenizer *t, const char *text, size_t n, con
 {
     if (n > TEXT_MAX) return tn_fail(t->ctx, TN_ERR_ARG, "text of %zu bytes is too long to tokenize", n);
     if (n == 0) return TN_OK;
-    tn_encoder e = {.t = t, .ctx = t->ctx, .out = out, .pieces = {.ctx = t->ctx}};
+    level *levels = tn_calloc(t->ctx, t->n_special_lengths + 1, sizeof *levels);
+    if (levels == NULL) return TN_ERR_MEMORY;
+    levels[0] = (level){.end = n, .hashed = SIZE_MAX, .id = -1};
+    tn_encoder e = {.t = t, .ctx = t->ctx, .out = out};
     tn_strbuf_init(&e.text, t->ctx);
-    fragments list = {0}, spare = {0};
-    tn_status status = cut_specials(&e, text, n, spans, &list, &spare);
-    bool at_start = true;
-    for (size_t i = 0; i < list.count && status == TN_OK; i++) {
-        const fragment *f = &list.items[i];
-        at_start = at_start || f->id >= 0;
-        if (f->id >= 0) {
-            status = tn_tokens_push(out, f->id);
-            continue;
-        }
-        status = t->kind->encode(&e, text + f->start, f->end - f->start, at_start);
-        at_start = false;
-    }
-    tn_free(t->ctx, list.items);
-    tn_free(t->ctx, spare.items);
+    tn_strbuf_init(&e.mapped, t->ctx);
+    tn_status status = encode_levels(&e, text, spans, levels);
+    tn_free(t->ctx, levels);
     tn_free(t->ctx, e.symbols);
     tn_free(t->ctx, e.heap);
     tn_free(t->ctx, e.cps);
     tn_free(t->ctx, e.ways);
-    tn_pieces_fini(&e.pieces);
     tn_strbuf_fini(&e.text);
+    tn_strbuf_fini(&e.mapped);
     return status;
 }
 

@@ -110,7 +110,7 @@ bool tn_cp_class_has(const tn_cp_class *c, tn_cp cp)
 {
     uint32_t value = cp & TN_CP_MASK;
     if (value < 0x80) return c->ascii[value >> 6] >> (value & 63) & 1;
-    return class_rule(c, value, cp >> TN_CP_GC_SHIFT, false);
+    return class_rule(c, value, cp >> TN_CP_GC_SHIFT & TN_CP_GC_MASK, false);
 }
 
 // --- compiler ----------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@
 
 #include "core/memory/arena.h"
 
-// A code point with its general category in the upper byte: categories are looked up once per text.
+// A code point with its general category, which is looked up once per text, and whether a piece ends behind
+// it. Pieces are marked here because a list of them could take twice the memory of the text.
 typedef uint32_t tn_cp;
-enum { TN_CP_MASK = 0x1fffff, TN_CP_GC_SHIFT = 24 };
+enum { TN_CP_MASK = 0x1fffff, TN_CP_GC_SHIFT = 24, TN_CP_GC_MASK = 0x1f };
+#define TN_CP_END 0x80000000u
 
 typedef struct tn_cp_set {
     const char *name;
@@ -68,18 +70,10 @@ typedef struct tn_pattern {
 // TN_ERR_INTERNAL: the expression uses other syntax than the above.
 TN_MUST_USE tn_status tn_pattern_compile(tn_arena *arena, const char *text, tn_pattern *out);
 
-// Scratch of one text; zero it, then tn_pieces_fini.
-typedef struct tn_pieces {
-    tn_context *ctx;
-    uint32_t *ends; // where each piece ends; the first starts at 0
-    size_t count;
-    uint32_t *spare;
-    size_t capacity; // of both arrays
-} tn_pieces;
-void tn_pieces_fini(tn_pieces *pieces);
-
-// Cuts n code points by all patterns, each applied to the pieces of the one before.
-TN_MUST_USE tn_status tn_pattern_split(const tn_pattern *patterns, size_t n_patterns, const tn_cp *cps,
-                                       size_t n, tn_pieces *pieces);
+// Marks the ends of the pieces into which the patterns cut n code points, each applied to the pieces of the
+// one before. The code points have no marks before.
+void tn_pattern_split(const tn_pattern *patterns, size_t n_patterns, tn_cp *cps, size_t n);
+// Where the piece that starts at `from` ends; n > from code points were split.
+size_t tn_piece_end(const tn_cp *cps, size_t from);
 
 #endif

@@ -7,28 +7,17 @@
 // Why this is linear: when an unbounded run that starts at p and ends at e cannot be continued from any
 // place it could stop at, neither can a run of the same item that starts between p and e. That range is
 // remembered per item, so no part of the text is scanned in vain more than once per item.
-#include "core/checked.h"
 #include "models/text/tokenizer/pre_pattern.h"
 #include "models/text/tokenizer/unicode.h"
 
-#include <string.h>
-
 typedef struct matcher {
     const tn_pattern *pattern;
-    const tn_cp *cps;
+    tn_cp *cps;
     size_t end; // of the piece
     struct {
         size_t from, to;
     } failed[TN_PATTERN_ITEMS]; // unbounded runs of the item that start here fail
 } matcher;
-
-void tn_pieces_fini(tn_pieces *pieces)
-{
-    if (pieces->ctx == NULL) return;
-    tn_free(pieces->ctx, pieces->ends);
-    tn_free(pieces->ctx, pieces->spare);
-    *pieces = (tn_pieces){0};
-}
 
 static uint32_t ascii_lower_at(const matcher *m, size_t pos)
 {
@@ -48,7 +37,7 @@ static size_t suffix_length(const matcher *m, size_t pos)
 
 static bool is_gc(tn_cp cp, uint32_t first, uint32_t last)
 {
-    uint32_t gc = cp >> TN_CP_GC_SHIFT;
+    uint32_t gc = cp >> TN_CP_GC_SHIFT & TN_CP_GC_MASK;
     return gc >= first && gc <= last;
 }
 
@@ -113,8 +102,15 @@ static bool match_pattern(matcher *m, size_t pos, size_t *end)
     return false;
 }
 
-// Cuts [start, m->end) into matches and gaps.
-static void split_alternatives(matcher *m, size_t start, tn_pieces *out)
+// A piece ends before pos, which is not the start of the text.
+static void cut_before(matcher *m, size_t pos)
+{
+    m->cps[pos - 1] |= TN_CP_END;
+}
+
+// Cuts [start, m->end) into matches and gaps. Marks stand behind what is matched next, so they change no
+// match.
+static void split_alternatives(matcher *m, size_t start)
 {
     size_t gap = start, pos = start, end;
     while (pos < m->end) {
@@ -122,21 +118,14 @@ static void split_alternatives(matcher *m, size_t start, tn_pieces *out)
             pos++;
             continue;
         }
-        if (gap < pos) out->spare[out->count++] = (uint32_t)pos;
-        out->spare[out->count++] = (uint32_t)end;
+        if (gap < pos) cut_before(m, pos);
+        cut_before(m, end);
         gap = pos = end;
     }
-    if (gap < m->end) out->spare[out->count++] = (uint32_t)m->end;
-}
-
-static void cut_at(tn_pieces *out, size_t start, size_t pos)
-{
-    bool dup = out->count > 0 && out->spare[out->count - 1] == pos;
-    if (pos > start && !dup) out->spare[out->count++] = (uint32_t)pos;
 }
 
 // Cuts [start, m->end) inside runs of digits; with DIGIT_GROUPS also before and after the runs.
-static void split_digits(const matcher *m, size_t start, tn_pieces *out)
+static void split_digits(matcher *m, size_t start)
 {
     bool whole_runs = m->pattern->kind == TN_PATTERN_DIGIT_GROUPS;
     for (size_t pos = start; pos < m->end;) {
@@ -146,58 +135,32 @@ static void split_digits(const matcher *m, size_t start, tn_pieces *out)
             pos++;
             continue;
         }
-        if (whole_runs) cut_at(out, start, pos);
-        for (size_t p = pos + (stop - pos) % 3; p < stop; p += 3) cut_at(out, start, p);
-        if (whole_runs) cut_at(out, start, stop);
+        if (whole_runs && pos > start) cut_before(m, pos);
+        for (size_t p = pos + (stop - pos) % 3; p < stop; p += 3)
+            if (p > start) cut_before(m, p);
+        if (whole_runs) cut_before(m, stop);
         pos = stop;
     }
-    cut_at(out, start, m->end);
 }
 
-static tn_status reserve(tn_pieces *pieces, size_t n)
+size_t tn_piece_end(const tn_cp *cps, size_t from)
 {
-    if (n <= pieces->capacity) return TN_OK;
-    size_t size;
-    if (!tn_mul_size(n, sizeof(uint32_t), &size))
-        return tn_fail(pieces->ctx, TN_ERR_MEMORY, "text of %zu characters is too long", n);
-    tn_free(pieces->ctx, pieces->ends);
-    tn_free(pieces->ctx, pieces->spare);
-    pieces->capacity = 0;
-    pieces->spare = NULL;
-    pieces->ends = tn_alloc(pieces->ctx, size);
-    if (pieces->ends == NULL) return TN_ERR_MEMORY;
-    pieces->spare = tn_alloc(pieces->ctx, size);
-    if (pieces->spare == NULL) return TN_ERR_MEMORY;
-    pieces->capacity = n;
-    return TN_OK;
+    while (!(cps[from] & TN_CP_END)) from++;
+    return from + 1;
 }
 
-static void apply(const tn_pattern *pattern, const tn_cp *cps, tn_pieces *pieces)
+void tn_pattern_split(const tn_pattern *patterns, size_t n_patterns, tn_cp *cps, size_t n)
 {
-    matcher m = {.pattern = pattern, .cps = cps};
-    size_t n_pieces = pieces->count, start = 0;
-    pieces->count = 0;
-    for (size_t i = 0; i < n_pieces; i++) {
-        m.end = pieces->ends[i];
-        if (pattern->kind == TN_PATTERN_ALTERNATIVES)
-            split_alternatives(&m, start, pieces);
-        else
-            split_digits(&m, start, pieces);
-        start = m.end;
+    if (n == 0) return;
+    cps[n - 1] |= TN_CP_END;
+    for (size_t i = 0; i < n_patterns; i++) {
+        matcher m = {.pattern = &patterns[i], .cps = cps};
+        for (size_t start = 0; start < n; start = m.end) {
+            m.end = tn_piece_end(cps, start);
+            if (patterns[i].kind == TN_PATTERN_ALTERNATIVES)
+                split_alternatives(&m, start);
+            else
+                split_digits(&m, start);
+        }
     }
-    uint32_t *done = pieces->spare;
-    pieces->spare = pieces->ends;
-    pieces->ends = done;
-}
-
-tn_status tn_pattern_split(const tn_pattern *patterns, size_t n_patterns, const tn_cp *cps, size_t n,
-                           tn_pieces *pieces)
-{
-    tn_status status = reserve(pieces, n);
-    if (status != TN_OK) return status;
-    pieces->count = 0;
-    if (n == 0) return TN_OK;
-    pieces->ends[pieces->count++] = (uint32_t)n;
-    for (size_t i = 0; i < n_patterns; i++) apply(&patterns[i], cps, pieces);
-    return TN_OK;
 }

@@ -190,10 +190,48 @@ static tn_status mark_strips(tn_tokenizer *t, const tn_gguf *gguf)
 
 // --- lengths of special tokens -----------------------------------------------------------------------
 
+uint64_t tn_special_hash(const char *text, size_t n)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++) hash = hash * TN_SPECIAL_HASH_BASE + (uint8_t)text[i];
+    return hash;
+}
+
+static uint64_t filter_bit(const tn_special_length *length, uint64_t hash)
+{
+    return (hash ^ hash >> 32) * TN_SPECIAL_HASH_BASE >> length->shift;
+}
+
+bool tn_special_may_be(const tn_special_length *length, uint64_t hash)
+{
+    uint64_t bit = filter_bit(length, hash);
+    return length->filter[bit / 64] >> bit % 64 & 1;
+}
+
 static int by_size_descending(const void *a, const void *b)
 {
     size_t x = ((const tn_special_length *)a)->size, y = ((const tn_special_length *)b)->size;
     return (x < y) - (x > y);
+}
+
+static tn_status make_filters(tn_tokenizer *t, tn_special_length *lengths, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t words = 1;
+        for (lengths[i].shift = 64 - 6; words < lengths[i].count; words *= 2) lengths[i].shift--;
+        lengths[i].filter = tn_arena_array(&t->arena, words, sizeof *lengths[i].filter);
+        if (lengths[i].filter == NULL) return TN_ERR_MEMORY;
+        lengths[i].power = 1;
+        for (size_t k = 1; k < lengths[i].size; k++) lengths[i].power *= TN_SPECIAL_HASH_BASE;
+    }
+    for (int32_t i = 0; i < t->n_tokens; i++) {
+        if (!(t->tokens[i].attr & TN_ATTR_SPECIAL)) continue;
+        tn_special_length key = {.size = t->map.texts[i].size};
+        tn_special_length *of = bsearch(&key, lengths, n, sizeof key, by_size_descending);
+        uint64_t bit = filter_bit(of, tn_special_hash(t->map.texts[i].data, key.size));
+        of->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+    return TN_OK;
 }
 
 static tn_status list_lengths(tn_tokenizer *t)
@@ -207,6 +245,7 @@ static tn_status list_lengths(tn_tokenizer *t)
         if (!(t->tokens[i].attr & TN_ATTR_SPECIAL)) continue;
         uint8_t c = (uint8_t)t->map.texts[i].data[0];
         list[n].size = t->map.texts[i].size;
+        list[n].count = 1;
         list[n++].first[c >> 6] = (uint64_t)1 << (c & 63);
     }
     qsort(list, n, sizeof *list, by_size_descending);
@@ -215,11 +254,12 @@ static tn_status list_lengths(tn_tokenizer *t)
             list[kept++] = list[i];
             continue;
         }
+        list[kept - 1].count++;
         for (size_t k = 0; k < TN_COUNT(list[i].first); k++) list[kept - 1].first[k] |= list[i].first[k];
     }
     t->special_lengths = list;
     t->n_special_lengths = kept;
-    return TN_OK;
+    return make_filters(t, list, kept);
 }
 
 static tn_status find_newline(tn_tokenizer *t)

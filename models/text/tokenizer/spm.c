@@ -36,14 +36,14 @@ tn_status tn_spm_load(tn_tokenizer *t, const tn_gguf *gguf)
     return TN_OK;
 }
 
-bool tn_spm_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out)
+bool tn_spm_pair(const tn_encoder *e, size_t left, size_t right, tn_merge *out)
 {
     const tn_tokenizer *t = e->t;
-    size_t n = (size_t)left->size + right->size;
+    size_t n = (size_t)e->symbols[left].size + e->symbols[right].size;
     if (n > t->text_max) return false;
-    out->merged = tn_text_map_find(&t->map, e->text.data + left->start, n);
-    if (out->merged < 0) return false;
-    out->priority = t->priority[out->merged];
+    out->id = tn_text_map_find(&t->map, e->text.data + left, n);
+    if (out->id < 0) return false;
+    out->priority = t->priority[out->id];
     return true;
 }
 
@@ -72,19 +72,11 @@ tn_status tn_spm_encode(tn_encoder *e, const char *text, size_t n, bool at_start
     }
     if (e->text.status != TN_OK) return e->text.status;
 
-    e->n_symbols = 0;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < e->text.size && status == TN_OK;) {
-        size_t size = TN_MIN(tn_utf8_size(e->text.data[i]), e->text.size - i);
-        status = tn_encoder_add_symbol(e, tn_text_map_find(&e->t->map, e->text.data + i, size), (uint32_t)i,
-                                       (uint32_t)size);
-        i += size;
+    tn_status status = tn_symbols_begin(e);
+    for (size_t i = 0, size; i < e->text.size && status == TN_OK; i += size) {
+        size = TN_MIN(tn_utf8_size(e->text.data[i]), e->text.size - i);
+        tn_symbols_add(e, tn_text_map_find(&e->t->map, e->text.data + i, size), i, size);
     }
-    if (status == TN_OK) status = tn_merge_symbols(e);
-    for (size_t i = 0; i < e->n_symbols && status == TN_OK; i++) {
-        const tn_symbol *s = &e->symbols[i];
-        if (s->size == 0) continue;
-        status = s->id >= 0 ? tn_tokens_push(e->out, s->id) : push_bytes(e, e->text.data + s->start, s->size);
-    }
-    return status;
+    if (status == TN_OK) status = tn_symbols_merge(e);
+    return status == TN_OK ? tn_symbols_emit(e, 1, push_bytes) : status;
 }

@@ -20,6 +20,7 @@ typedef struct tn_tokens {
 void tn_tokens_init(tn_tokens *t, tn_context *ctx);
 void tn_tokens_fini(tn_tokens *t);
 TN_MUST_USE tn_status tn_tokens_push(tn_tokens *t, int32_t id);
+TN_MUST_USE tn_status tn_tokens_reserve(tn_tokens *t, size_t n); // n more ids will be pushed
 
 enum { TN_TOKENIZE_ADD_SPECIAL = 1, TN_TOKENIZE_PARSE_SPECIAL = 2 };
 enum { TN_DETOKENIZE_REMOVE_SPECIAL = 1, TN_DETOKENIZE_PRINT_SPECIAL = 2 };

@@ -41,24 +41,32 @@ typedef struct tn_token {
 
 // Special tokens of one text length; longer ones are cut out first.
 typedef struct tn_special_length {
-    size_t size;
+    size_t size, count;
     uint64_t first[4]; // bit per byte that such a token starts with
+    uint64_t *filter;  // bits of their hashes, at least 64 for each of them
+    uint32_t shift;    // of a hash: what is left counts bits of the filter
+    uint64_t power;    // what the first byte of a text counts in its hash
 } tn_special_length;
 
-// A symbol while merging: a stretch of text, in a list linked by index.
+// Symbols while merging, one entry for each byte of the text: that of a symbol's first byte holds the symbol,
+// that of its last byte its size, by which the symbol before another one is found.
+enum { TN_ID_UNKNOWN = -1, TN_ID_INSIDE = -2 };
 typedef struct tn_symbol {
-    int32_t id;           // index of its text, -1 if the vocabulary does not have it
-    uint32_t start, size; // bytes of text (SPM) or a mere length (BPE); size 0 = merged away
-    int32_t prev, next;   // -1 at the ends
+    int32_t id;    // index of its text, TN_ID_UNKNOWN if the vocabulary does not have it, or TN_ID_INSIDE
+    uint32_t size; // in bytes
 } tn_symbol;
 
-// A possible merge in the heap.
+// Two neighbours that may merge. Its entry in the heap is stale when they have another priority now.
 typedef struct tn_candidate {
     uint32_t priority; // lowest first, then leftmost
-    int32_t left, right;
-    uint32_t size; // of both together when queued; another size now: the entry is stale
-    int32_t merged;
+    uint32_t left;     // first byte
 } tn_candidate;
+
+// What two neighbours give.
+typedef struct tn_merge {
+    uint32_t priority;
+    int32_t id; // index of the text of both
+} tn_merge;
 
 // Unigram: the replacements that normalise text before it is cut into tokens. Borrowed from the file; its
 // layout is described in ugm.c.
@@ -69,27 +77,22 @@ typedef struct tn_charsmap {
     size_t texts_size;
 } tn_charsmap;
 
-// Unigram: the best way to an offset of the text.
-typedef struct tn_way {
-    double score;
-    uint32_t from;
-    int32_t id; // -1: unknown character
-} tn_way;
-
-// Scratch of one call of encode.
+// Scratch of one call of encode. A prompt is a text of anyone, so what it takes for each byte of it is
+// bounded: 64 bytes with all arrays and the ids (tests/unit/test_costs.c).
 typedef struct tn_encoder {
     const tn_tokenizer *t;
     tn_context *ctx;
     tn_tokens *out;
-    tn_strbuf text; // SPM: the fragment with marked spaces; WPM: a word; unigram: the normalised fragment
-    tn_symbol *symbols;
+    tn_strbuf text;     // SPM: the fragment with marked spaces; BPE: a piece; WPM: a word; unigram: the
+                        // normalised fragment
+    tn_strbuf mapped;   // BPE: a piece in the characters that stand for its bytes
+    tn_symbol *symbols; // of `text`
     size_t n_symbols, symbols_capacity;
     tn_candidate *heap;
     size_t n_heap, heap_capacity;
     tn_cp *cps;
     size_t n_cps, cps_capacity;
-    tn_pieces pieces;
-    tn_way *ways;
+    int32_t *ways; // unigram: the best way to each offset of `text`, see ugm.c
     size_t ways_capacity;
 } tn_encoder;
 
@@ -107,9 +110,9 @@ typedef struct tn_tokenizer_kind {
     tn_status (*load)(tn_tokenizer *t, const tn_gguf *gguf);
     // Appends the ids of raw text; `at_start`: nothing or a special token comes before it.
     tn_status (*encode)(tn_encoder *e, const char *text, size_t n, bool at_start);
-    // Priority and index of the text that two neighbours make together; false if they never merge. NULL: the
+    // What the symbols that begin at two bytes of e->text make together; false if they never merge. NULL: the
     // kind has no merges.
-    bool (*pair)(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out);
+    bool (*pair)(const tn_encoder *e, size_t left, size_t right, tn_merge *out);
 } tn_tokenizer_kind;
 
 struct tn_tokenizer {
@@ -119,7 +122,7 @@ struct tn_tokenizer {
     char *pre_name;    // "" if none
     tn_arena arena;
     _Atomic(tn_vocab_trie *) *trie; // made for the first grammar
-    tn_text_map map; // tokens first, then other texts that merges mention
+    tn_text_map map;                // tokens first, then other texts that merges mention
     tn_token *tokens;
     int32_t n_tokens;
     size_t text_max;               // bytes of the longest token
@@ -129,7 +132,7 @@ struct tn_tokenizer {
     double *scores, unknown_score; // unigram, per token
     tn_charsmap charsmap;
     bool merge_spaces; // unigram: runs of spaces count as one, those at the ends as none
-    tn_pair_map pairs;             // BPE
+    tn_pair_map pairs; // BPE
     tn_pattern patterns[TN_PRE_EXPRESSIONS];
     size_t n_patterns;
     int32_t byte_symbol[256];           // BPE: the text that represents a byte
@@ -159,16 +162,21 @@ typedef struct tn_spans {
 TN_MUST_USE tn_status tn_encode_spans(const tn_tokenizer *t, const char *text, size_t n,
                                       const tn_spans *spans, tn_tokens *out);
 
-// merge.c: joins neighbours among e->symbols until no pair is left. Joined symbols get size 0.
-TN_MUST_USE tn_status tn_merge_symbols(tn_encoder *e);
-TN_MUST_USE tn_status tn_encoder_add_symbol(tn_encoder *e, int32_t id, uint32_t start, uint32_t size);
-// Grows the array to at least `need` elements of `size` bytes.
+// merge.c: symbols of e->text are added from its start to its end, then neighbours are joined until no pair
+// is left, then the ids are appended; a symbol that is no token is spelled by its bytes, in at most
+// `ids_per_byte` for each.
+TN_MUST_USE tn_status tn_symbols_begin(tn_encoder *e);
+void tn_symbols_add(tn_encoder *e, int32_t id, size_t start, size_t size);
+TN_MUST_USE tn_status tn_symbols_merge(tn_encoder *e);
+TN_MUST_USE tn_status tn_symbols_emit(tn_encoder *e, size_t ids_per_byte,
+                                      tn_status (*spell)(tn_encoder *e, const char *text, size_t n));
+// Makes the array at least `need` elements of `size` bytes large. What it held is lost.
 TN_MUST_USE tn_status tn_encoder_reserve(tn_encoder *e, void **array, size_t *capacity, size_t need,
                                          size_t size);
 
 tn_status tn_spm_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_spm_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
-bool tn_spm_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out);
+bool tn_spm_pair(const tn_encoder *e, size_t left, size_t right, tn_merge *out);
 
 tn_status tn_wpm_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_wpm_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
@@ -178,10 +186,17 @@ tn_status tn_ugm_encode(tn_encoder *e, const char *text, size_t n, bool at_start
 
 tn_status tn_bpe_load(tn_tokenizer *t, const tn_gguf *gguf);
 tn_status tn_bpe_encode(tn_encoder *e, const char *text, size_t n, bool at_start);
-bool tn_bpe_pair(const tn_encoder *e, const tn_symbol *left, const tn_symbol *right, tn_candidate *out);
+bool tn_bpe_pair(const tn_encoder *e, size_t left, size_t right, tn_merge *out);
 // The code point that represents a byte in token texts, and the reverse (-1 if there is none).
 uint32_t tn_bpe_byte_cp(uint8_t byte);
 int32_t tn_bpe_cp_byte(uint32_t cp);
+
+// A polynomial of the bytes, highest power first: that of the next place follows from that of a place, so
+// that texts of one length are found in time that does not grow with the length.
+#define TN_SPECIAL_HASH_BASE 0x9e3779b97f4a7c15u
+uint64_t tn_special_hash(const char *text, size_t n);
+// Whether a special token of this length may have this hash.
+bool tn_special_may_be(const tn_special_length *length, uint64_t hash);
 
 // special.c: ids by key and by text, end-of-generation marks, strip marks, the list of special lengths.
 TN_MUST_USE tn_status tn_special_load(tn_tokenizer *t, const tn_gguf *gguf);

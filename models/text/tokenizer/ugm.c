@@ -14,7 +14,10 @@
 enum {
     MATCH_MAX = 256,     // bytes that a charsmap replaces at once; files have up to about 20
     REPLACED_MAX = 1024, // bytes of a replacement; files have up to about 40
-    NORMALISED_MAX = 1 << 30,
+    // A normalised text is at most three times as long as the text, which marks for spaces need, and this
+    // more. NFKC makes texts up to eleven times as long.
+    NORMALISED_MORE = 1 << 20,
+    UNKNOWN_MAX = 4, // bytes of a character
 };
 static const double unknown_penalty = 10.0; // below the least score
 
@@ -173,52 +176,83 @@ static tn_status normalise(tn_encoder *e, const char *text, size_t n)
             in_word = !space;
             if (!space) tn_strbuf_append(&e->text, &piece.data[i], 1);
         }
-        if (e->text.size > NORMALISED_MAX)
-            return tn_fail(t->ctx, TN_ERR_ARG, "the text is too long to tokenize");
+        if (e->text.size > 3 * n + NORMALISED_MORE)
+            return tn_fail(t->ctx, TN_ERR_ARG,
+                           "a text of %zu bytes becomes too long to tokenize when it is normalised", n);
     }
     return e->text.status;
 }
 
 // --- the best way ------------------------------------------------------------------------------------
 
-static void offer(tn_way *way, int32_t id, size_t from, double score)
+// The scores of the best ways to the offsets from `at` on, as far as a token reaches: a ring, in which that
+// of `at` stands at `first`.
+typedef struct ring {
+    double *scores;
+    size_t count, first;
+} ring;
+
+// A way of `score` to the offset `at` + `size`, with a token, or -size for a character that is unknown.
+static void offer(tn_encoder *e, ring *r, size_t at, size_t size, int32_t id, double score)
 {
-    if (score > way->score) *way = (tn_way){score, (uint32_t)from, id};
+    size_t slot = r->first + size < r->count ? r->first + size : r->first + size - r->count;
+    if (score <= r->scores[slot]) return;
+    r->scores[slot] = score;
+    e->ways[at + size] = id;
 }
 
-// Best ways to each offset of e->text. Only ends of whole characters are continued; each of them can be
-// reached.
-static void find_ways(tn_encoder *e)
+// Goes on by `size` offsets; those that were passed become offsets that nothing reaches yet.
+static void pass(ring *r, size_t size)
+{
+    for (; size > 0; size--) {
+        r->scores[r->first++] = -INFINITY;
+        if (r->first == r->count) r->first = 0;
+    }
+}
+
+// Best ways to each offset of e->text, as what ends there: a token, or -1 to -4 for so many bytes of an
+// unknown character. Only ends of whole characters are continued; each of them can be reached.
+static void find_ways(tn_encoder *e, ring *r)
 {
     const tn_tokenizer *t = e->t;
     const char *text = e->text.data;
     size_t n = e->text.size;
-    for (size_t i = 0; i <= n; i++) e->ways[i] = (tn_way){-INFINITY, 0, -1};
-    e->ways[0].score = 0.0;
+    for (size_t i = 0; i < r->count; i++) r->scores[i] = -INFINITY;
+    for (size_t i = 0; i <= n; i++) e->ways[i] = -1;
+    r->scores[0] = 0.0;
     for (size_t at = 0, size; at < n; at += size) {
         size = TN_MIN(tn_utf8_size(text[at]), n - at);
+        double score = r->scores[r->first];
         tn_prefix_walk walk = tn_prefix_begin(&t->prefixes);
         int32_t id;
         bool covered = false;
         while (at + walk.depth < n && tn_prefix_step(&t->prefixes, &walk, text[at + walk.depth], &id)) {
             if (id < 0) continue;
             covered = covered || walk.depth == size;
-            offer(&e->ways[at + walk.depth], id, at, e->ways[at].score + t->scores[id]);
+            offer(e, r, at, walk.depth, id, score + t->scores[id]);
         }
-        if (!covered) offer(&e->ways[at + size], -1, at, e->ways[at].score + t->unknown_score);
+        if (!covered) offer(e, r, at, size, -(int32_t)size, score + t->unknown_score);
+        pass(r, size);
     }
+}
+
+static size_t before(const tn_encoder *e, size_t at)
+{
+    int32_t id = e->ways[at];
+    return at - (id < 0 ? (size_t)-id : e->t->map.texts[id].size);
 }
 
 // Walks back, keeps where each token ends, then emits from the start; neighbours that are unknown are one.
 static tn_status emit(tn_encoder *e)
 {
     int32_t unknown = e->t->special[TN_SPECIAL_UNK];
-    tn_status status = TN_OK;
-    size_t first = e->out->count;
+    size_t first = e->out->count, n_ids = 0;
+    for (size_t at = e->text.size; at > 0; at = before(e, at)) n_ids++;
+    tn_status status = tn_tokens_reserve(e->out, n_ids);
     bool last_unknown = false;
-    for (size_t at = e->text.size; at > 0 && status == TN_OK; at = e->ways[at].from) {
-        bool is_unknown = e->ways[at].id < 0 || e->ways[at].id == unknown;
-        int32_t id = is_unknown ? unknown : e->ways[at].id;
+    for (size_t at = e->text.size; at > 0 && status == TN_OK; at = before(e, at)) {
+        bool is_unknown = e->ways[at] < 0 || e->ways[at] == unknown;
+        int32_t id = is_unknown ? unknown : e->ways[at];
         if (id >= 0 && !(is_unknown && last_unknown)) status = tn_tokens_push(e->out, id);
         last_unknown = is_unknown;
     }
@@ -239,6 +273,10 @@ tn_status tn_ugm_encode(tn_encoder *e, const char *text, size_t n, bool at_start
     status = tn_encoder_reserve(e, &array, &e->ways_capacity, e->text.size + 1, sizeof *e->ways);
     e->ways = array;
     if (status != TN_OK) return status;
-    find_ways(e);
+    ring r = {.count = TN_MIN(TN_MAX(e->t->text_max, (size_t)UNKNOWN_MAX), e->text.size) + 1};
+    r.scores = tn_alloc(e->ctx, r.count * sizeof *r.scores);
+    if (r.scores == NULL) return TN_ERR_MEMORY;
+    find_ways(e, &r);
+    tn_free(e->ctx, r.scores);
     return emit(e);
 }

@@ -19,18 +19,24 @@ void tn_tokens_fini(tn_tokens *t)
     *t = (tn_tokens){.ctx = t->ctx};
 }
 
+tn_status tn_tokens_reserve(tn_tokens *t, size_t n)
+{
+    if (n <= t->capacity - t->count) return TN_OK;
+    if (t->capacity > SIZE_MAX / 16 || n > SIZE_MAX / 16)
+        return tn_fail(t->ctx, TN_ERR_MEMORY, "too many tokens");
+    size_t capacity = TN_MAX(t->count + n, TN_MAX(2 * t->capacity, (size_t)64));
+    int32_t *ids = tn_realloc(t->ctx, t->ids, t->count * sizeof *ids, capacity * sizeof *ids);
+    if (ids == NULL) return TN_ERR_MEMORY;
+    t->ids = ids;
+    t->capacity = capacity;
+    return TN_OK;
+}
+
 tn_status tn_tokens_push(tn_tokens *t, int32_t id)
 {
-    if (t->count == t->capacity) {
-        if (t->capacity > SIZE_MAX / 16) return tn_fail(t->ctx, TN_ERR_MEMORY, "too many tokens");
-        size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
-        int32_t *ids = tn_realloc(t->ctx, t->ids, t->count * sizeof *ids, capacity * sizeof *ids);
-        if (ids == NULL) return TN_ERR_MEMORY;
-        t->ids = ids;
-        t->capacity = capacity;
-    }
-    t->ids[t->count++] = id;
-    return TN_OK;
+    tn_status status = t->count == t->capacity ? tn_tokens_reserve(t, 1) : TN_OK;
+    if (status == TN_OK) t->ids[t->count++] = id;
+    return status;
 }
 
 // --- byte tokens -----------------------------------------------------------------------------------
