@@ -37,6 +37,8 @@ def check_small_routes(t, s):
     t.ok("tokenize", "".join(p["piece"] for p in got["tokens"]) == "Hello world", got)
     _, _, got = s.ask("POST", "/detokenize", {"tokens": ids})
     t.ok("detokenize", got["content"] == "Hello world", got)
+    _, _, got = s.ask("POST", "/tokenize", {"content": "é", "with_pieces": True})
+    t.ok("pieces that are no text are bytes", [p["piece"] for p in got["tokens"]] == [[0xc3], [0xa9]], got)
     _, _, got = s.ask("POST", "/tokenize", {"messages": HELLO})
     _, _, counted = s.ask("POST", "/v1/chat/completions/input_tokens", {"messages": HELLO})
     t.ok("tokens of messages", got["count"] == counted["input_tokens"] > 5, (got, counted))
@@ -55,7 +57,8 @@ def check_page(t, s):
              int(headers["content-length"]) == len(plain) > 0 and "content-encoding" not in headers, headers)
         t.ok(f"headers of {path}", headers["content-security-policy"] == POLICY and
              headers["referrer-policy"] == "no-referrer" and headers["cache-control"] == "no-cache" and
-             headers["x-content-type-options"] == "nosniff" and headers["vary"] == "Accept-Encoding", headers)
+             headers["x-content-type-options"] == "nosniff" and
+             headers["vary"] == ("Accept, " if path == "/" else "") + "Accept-Encoding", headers)
         tag = headers["etag"]
         t.ok(f"strong tag of {path}", re.fullmatch(r'"[0-9a-f]{32}"', tag), tag)
         _, headers, body = s.ask("GET", path, headers={"Accept-Encoding": "br, GZIP;q=0.8"})
@@ -73,6 +76,11 @@ def check_page(t, s):
                  "content-length" not in headers and headers["content-security-policy"] == POLICY, headers)
         status, _, body = s.ask("GET", path, headers={"If-None-Match": '"other"'})
         t.ok(f"{path} has changed", status == 200 and body == plain)
+    for method, accept, ollama in (("GET", "*/*", True), ("HEAD", "application/json", True),
+                                   ("GET", "application/xhtml+xml, text/html;q=0.9", False)):
+        status, headers, text = s.ask(method, "/", headers={"Accept": accept})
+        t.ok(f"/ for {accept}", status == 200 and headers["content-type"].startswith("text/plain") == ollama
+             and (method == "HEAD" or (text == b"Ollama is running") == ollama), (headers, text))
     _, _, text = s.ask("GET", "/")
     t.ok("nothing inline, nothing from elsewhere", not re.search(
         rb"<script(?![^>]*src=\"/)|<style|style=|\son\w+=|https?:", text), text)
@@ -107,6 +115,17 @@ def check_chat(t, s):
     _, _, got = s.chat(stop=["blue"], max_completion_tokens=50, max_tokens=1)
     text = got["choices"][0]["message"]["content"]
     t.ok("stop string", "lives" in text and "blue" not in text, got)
+    _, _, got = s.chat(min_tokens=30, max_tokens=40)
+    t.ok("a least number of tokens", got["usage"]["completion_tokens"] >= 30, got)
+    begun = HELLO + [{"role": "assistant", "content": "Mia lives in"}]
+    _, _, got = s.chat(messages=begun, continue_final_message=True)
+    t.ok("a message that is continued", got["choices"][0]["message"]["content"] ==
+         message["content"].removeprefix("Mia lives in"), got)
+    _, _, got = s.ask("POST", "/apply-template", {"messages": begun, "continue_final_message": True})
+    t.ok("its prompt", got["prompt"].endswith("assistant\nMia lives in"), got)
+    for fields in ({"reasoning_effort": "low"}, {"chat_template_kwargs": {"a": 1}}):
+        _, _, got = s.chat(**fields)
+        t.ok(f"{fields} where the template has none", got["choices"][0]["message"] == message, got)
     _, _, got = s.chat(n=3, temperature=1, seed=5)
     t.ok("choices", [c["index"] for c in got["choices"]] == [0, 1, 2], got)
     for i in range(3):
@@ -219,6 +238,9 @@ def check_completions(t, s):
     probs = got["choices"][0]["logprobs"]
     t.ok("token ids and logprobs", got["choices"][0]["text"] == text and len(probs["tokens"]) == 12 and
          len(probs["top_logprobs"][0]) == 2 and probs["text_offset"][0] == 0, got)
+    _, _, got = s.ask("POST", "/v1/completions", {**fields, "echo": True, "logprobs": 0, "max_tokens": 1})
+    t.ok("offsets count the echo", got["choices"][0]["logprobs"]["text_offset"][-1] ==
+         len("Once upon a time"), got)
     _, _, got = s.ask("POST", "/v1/completions", {"prompt": "Once", "temperature": 0})
     t.ok("16 tokens unless asked for", got["usage"]["completion_tokens"] == 16, got)
 
@@ -232,7 +254,10 @@ def check_ollama(t, s):
     t.ok("tags", got["models"][0]["name"] == "tenon-tiny", got)
     _, _, got = s.ask("POST", "/api/show", {"model": "tenon-tiny:latest"})
     t.ok("show", got["model_info"]["llama.context_length"] == 512 and
-         "completion" in got["capabilities"], got)
+         "completion" in got["capabilities"] and "<|im_start|>" in got["template"] and
+         got["model_info"]["general.file_type"] == 7 and
+         got["model_info"]["tokenizer.ggml.tokens"] is None and
+         got["details"]["quantization_level"] == "Q8_0", got)
     zero = {"messages": HELLO, "options": {"temperature": 0}, "model": "tenon-tiny"}
     status, headers, data = s.ask("POST", "/api/chat", zero)
     lines = [json.loads(line) for line in data.decode().splitlines()]
@@ -245,6 +270,18 @@ def check_ollama(t, s):
     _, _, got = s.ask("POST", "/api/generate", {"prompt": HELLO[0]["content"], "stream": False,
                                                 "options": {"temperature": 0, "num_predict": 3}})
     t.ok("generate", text.startswith(got["response"]) and got["done_reason"] == "length", got)
+    _, _, openai = s.chat(logprobs=True, top_logprobs=2, max_tokens=3)
+    entries = openai["choices"][0]["logprobs"]["content"]
+    asked = {**zero, "options": {"temperature": 0, "num_predict": 3}, "logprobs": True, "top_logprobs": 2}
+    _, _, got = s.ask("POST", "/api/chat", {**asked, "stream": False})
+    t.ok("logprobs at once", got["logprobs"] == entries, got)
+    _, _, data = s.ask("POST", "/api/chat", asked)
+    lines = [json.loads(line) for line in data.decode().splitlines()]
+    t.ok("logprobs in lines", sum((x.get("logprobs", []) for x in lines), []) == entries, lines)
+    for path, wrong in (("chat", {"think": "much"}), ("chat", {"think": 3}), ("generate", {"think": 3}),
+                        ("chat", {"keep_alive": "soon"}), ("chat", {"keep_alive": [1]})):
+        status, _, got = s.ask("POST", "/api/" + path, {**zero, "prompt": "a", **wrong})
+        t.ok(f"wrong: {wrong}", status == 400 and next(iter(wrong)) in got["error"], got)
     _, _, got = s.ask("POST", "/api/generate", {"model": "tenon-tiny"})
     t.ok("load", got["done_reason"] == "load", got)
     _, _, got = s.ask("POST", "/api/chat", {**zero, "format": {"type": "boolean"}, "stream": False})
@@ -282,6 +319,11 @@ WRONG = [  # fields, param, code
     ({"messages": HELLO, "grammar": "root ::= nothing"}, "grammar", "invalid_schema"),
     ({"messages": HELLO, "functions": []}, "functions", "unsupported_parameter"),
     ({"messages": HELLO, "stream": "yes"}, "stream", None),
+    ({"messages": HELLO, "modalities": ["text", "audio"]}, "modalities", "unsupported_value"),
+    ({"messages": HELLO, "cache_salt": ""}, "cache_salt", None),
+    ({"messages": HELLO, "min_tokens": -1}, "min_tokens", None),
+    ({"messages": HELLO, "reasoning_effort": "much"}, "reasoning_effort", None),
+    ({"messages": HELLO, "continue_final_message": True}, "continue_final_message", None),
     ({"messages": HELLO, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", None),
     ({"messages": [{"role": "user", "content": "many words " * 600}]}, "messages", "context_length_exceeded"),
 ]
@@ -374,6 +416,26 @@ def check_embeddings(t, golden):
     data = base64.b64decode(coded["data"][0]["embedding"])
     t.ok("base64", [round(x, 6) for x in struct.unpack(f"<{len(data) // 4}f", data)] ==
          [round(x, 6) for x in got["data"][0]["embedding"]], coded)
+    _, _, ids = s.ask("POST", "/tokenize", {"prompt": "hello world"})
+    for given in (ids["tokens"], [ids["tokens"]]):
+        _, _, got = s.ask("POST", "/v1/embeddings", {"input": given})
+        t.ok(f"embeddings of {given}",
+             got["data"][0]["embedding"] == json.loads(alone.text)["embedding"], got)
+    for given in ([], "", [[]], [1, 99999999], [[1], "a"], [[1], 2], {}):
+        status, _, got = s.ask("POST", "/v1/embeddings", {"input": given})
+        t.ok(f"no embeddings of {given}", status == 400 and got["error"]["param"] == "input", got)
+    _, _, got = s.ask("POST", "/api/embeddings", {"prompt": "hello world"})
+    t.ok("the older route of Ollama", got == {"embedding": json.loads(alone.text)["embedding"]}, got)
+    status, _, got = s.ask("POST", "/api/embeddings", {"input": "a"})
+    t.ok("its field", status == 400 and "prompt" in got["error"], got)
+    long = "hello world " * 2000
+    status, _, got = s.ask("POST", "/v1/embeddings", {"input": long})
+    t.ok("too long", status == 400 and got["error"]["code"] == "context_length_exceeded", got)
+    status, _, got = s.ask("POST", "/api/embed", {"input": long})
+    most = s.ask("GET", "/v1/models")[2]["data"][0]["max_model_len"]
+    t.ok("cut for Ollama", status == 200 and got["prompt_eval_count"] == most, (got.get("error"), most))
+    status, _, got = s.ask("POST", "/api/embed", {"input": long, "truncate": False})
+    t.ok("unless it says no", status == 400 and "context" in got["error"], got)
     status, _, got = s.chat()
     t.ok("no text", status == 400 and got["error"]["code"] == "unsupported_model", got)
     s.end()
@@ -405,6 +467,35 @@ def check_rerank(t):
     t.ok("exit code of the reranker", s.end() == 0, s.err)
 
 
+def check_variables(t):
+    """What fields of a request are in the chat template, and what the template says of the model."""
+    g = cli.Gguf(t.model)
+    g.set_text("tokenizer.chat_template", "{{ enable_thinking }} {{ reasoning_effort }} {{ more }} "
+               "{% for m in messages %}{{ m.content }}{% endfor %}")
+    s = Server(t, *EXACT, "-c", "512", model=g.write(t.temp("variables.gguf")))
+    more = {"chat_template_kwargs": {"more": 7}}
+    both = {"chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": "own"}}
+    for fields, want in (({}, "  "), ({"reasoning_effort": "none"}, "False  "),
+                         ({"reasoning_effort": "low"}, " low "), ({"reasoning_effort": None}, "  "),
+                         ({"reasoning_effort": "high", **more}, " high 7"),
+                         ({"reasoning_effort": "none", **both}, "True own "), (more, "  7"),
+                         ({"reasoning_effort": "high", "chat_template_kwargs": {}}, " high "),
+                         ({"think": True}, "True  "), ({"think": False}, "False  "),
+                         ({"think": "max"}, " max ")):
+        turns = [{"role": "user", "content": "x"}]
+        _, _, got = s.ask("POST", "/apply-template", {"messages": turns, **fields})
+        t.ok(f"template with {fields}", got.get("prompt") == want + " x", got)
+    counts = []
+    for fields in ({}, {"think": "medium"}, {"think": True}):
+        _, _, got = s.ask("POST", "/api/generate", {"prompt": "x", "stream": False,
+                                                    "options": {"num_predict": 1}, **fields})
+        counts.append(got["prompt_eval_count"])
+    t.ok("think in /api/generate", min(counts[1:]) > counts[0], counts)
+    _, _, got = s.ask("POST", "/api/show", {"model": "variables"})
+    t.ok("capabilities", got["capabilities"] == ["completion", "tools", "thinking"], got)
+    t.ok("exit code with variables", s.end() == 0, s.err)
+
+
 def main():
     t, _, golden = cli.arguments()
     need_server(t)
@@ -418,6 +509,7 @@ def main():
     t.ok("one line says where it listens", s.err.count(b"listening on") == 1, s.err)
     check_embeddings(t, golden)
     check_rerank(t)
+    check_variables(t)
     sys.exit(t.done())
 
 

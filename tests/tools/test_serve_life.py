@@ -3,6 +3,7 @@
 """tenon serve: HTTP that is wrong, clients that leave, limits, keys, start and end of the server."""
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -26,8 +27,27 @@ def check_http(t, s):
                        ("both", b"Content-Length: 2\r\nTransfer-Encoding: chunked")):
         t.ok(f"length: {name}", status_of(post + head + b"\r\n\r\n{}") == 400)
     t.ok("no host", status_of(b"GET /health HTTP/1.1\r\n\r\n") == 400)
-    t.ok("two hosts", status_of(b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n") in (400, 403))
+    for name, host in (("two", b"localhost\r\nHost: localhost"), ("a blank", b"a b"), ("a port", b"a:b")):
+        t.ok(f"host: {name}", status_of(b"GET /health HTTP/1.1\r\nHost: " + host + b"\r\n\r\n") == 400)
+    t.ok("blanks around", status_of(b"GET /health HTTP/1.1\r\nHost:  localhost \r\n\r\n") == 200)
     t.ok("another host", status_of(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 403)
+    rest = b"\r\nHost: localhost\r\n\r\n"
+    t.ok("a long query", status_of(b"GET /health?" + b"a" * 9000 + b" HTTP/1.1" + rest) == 414)
+    t.ok("a query of 7900", status_of(b"GET /health?" + b"a" * 7900 + b" HTTP/1.1" + rest) == 200)
+    for version, want in ((b"HTTP/1.0", 200), (b"http/1.1", 400), (b"HTTP/1.1x", 400), (b"HTTP/01.1", 400),
+                          (b"HTTP/2.0", 505), (b"HTTP/9.9", 505)):
+        t.ok(f"version {version}", status_of(b"GET /health " + version + rest) == want)
+    for coding, want in ((b"identity", 400), (b"chunked, gzip", 400), (b"chunked, chunked", 400),
+                         (b"foo, chunked", 501)):
+        coded = b"Transfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\n"
+        t.ok(f"coding {coding}", status_of(post + coded) == want)
+    t.ok("two types", status_of(post + b"Content-Length: 2\r\nContent-Type: application/json\r\n"
+                                b"Content-Type: text/plain\r\n\r\n{}") == 400)
+    for value in (b"close", b"foo, Close"):
+        got = s.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: " + value + b"\r\n\r\n")
+        t.ok(f"connection {value}", b"connection: close" in got and got.endswith(b'{"status":"ok"}'), got)
+    got = s.raw(post + b"\r\n")
+    t.ok("a body without a length", got.startswith(b"HTTP/1.1 400") and b"connection: close" in got, got)
     t.ok("a long path", status_of(b"GET /" + b"a" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n") == 414)
     many = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"b" * 70000 + b"\r\n\r\n"
     t.ok("long headers", status_of(many) in (431, None))
@@ -36,6 +56,10 @@ def check_http(t, s):
         t.ok(f"no HTTP: {name}", status_of(data, 0.5) in (400, 403, None))
     expect = post + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     t.ok("100-continue", s.raw(expect, 0.5).startswith(b"HTTP/1.1 100 Continue\r\n\r\n"))
+    got = s.raw(expect.replace(b"/v1/chat", b"/v1/cat"), 0.5)
+    t.ok("no 100-continue for what is refused", got.startswith(b"HTTP/1.1 404") and
+         b"connection: close" in got, got)
+    t.ok("another expectation", status_of(expect.replace(b"100-continue", b"200-ok")) == 417)
     # A second request in one piece with the first: answered, or the connection ends; never a busy loop.
     body = b'{"content": "a"}'
     two = (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body) * 2
@@ -59,7 +83,11 @@ def check_http(t, s):
     _, headers, _ = s.ask("POST", "/tokenize", body, {"X-Request-Id": "mine-1"})
     t.ok("the client's id", headers["x-request-id"] == "mine-1", headers)
     _, headers, _ = s.ask("POST", "/tokenize", body, {"X-Request-Id": "a b"})
-    t.ok("but no other text", "x-request-id" not in headers, headers)
+    t.ok("but no other text", headers["x-request-id"].startswith("req-"), headers)
+    ids = [s.ask(*request)[1]["x-request-id"] for request in (
+        ("GET", "/health"), ("HEAD", "/"), ("GET", "/nothing"), ("OPTIONS", "/health"),
+        ("POST", "/tokenize", "{"))]
+    t.ok("every answer has an id of its own", all(ids) and len(set(ids)) == 5, ids)
 
 
 def check_leaving(t, s):
@@ -101,8 +129,9 @@ def check_limits(t):
     status, headers, got = s.chat()
     t.ok("full", status == 429 and headers["retry-after"] == "1" and
          got["error"]["code"] == "queue_full", got)
+    t.ok("counted", s.metric('tenon_rejected_total{reason="queue_full"}') == 1)
     status, _, got = s.ask("POST", "/tokenize", {"content": "a" * (1 << 20)})
-    t.ok("body limit", status == 413, got)
+    t.ok("body limit", status == 413 and s.metric('tenon_rejected_total{reason="size"}') == 1, got)
     for c, *_ in streams + [(c,) for c in waiting]:
         c.close()
     streams[0][1].close()
@@ -115,6 +144,33 @@ def check_limits(t):
     s.end()
 
 
+def check_log(t):
+    """One line for each request: id, route, status, tokens, times, reason; nothing of what was asked."""
+    s = Server(t, *EXACT, "-np", "2", "-c", "512", "-v")
+    secret = "Where does the secret Mia live?"
+    body = {"messages": [{"role": "user", "content": secret}], "max_tokens": 3, "temperature": 0}
+    _, _, got = s.ask("POST", "/v1/chat/completions", body)
+    s.ask("GET", "/no%0aline")
+    c, r = open_stream(s)
+    r.close()
+    c.close()
+    t.ok("a stream whose client leaves ends", s.wait_for('tenon_finished_total{reason="cancelled"}', 1))
+    t.ok("nothing runs", s.wait_for("tenon_requests_running", 0))
+    t.ok("metrics of the queue", s.metric("tenon_queue_seconds_count") == 2)
+    t.ok("metrics of passes", s.metric("tenon_step_sequences_sum") >= 4 and
+         s.wait_for("tenon_step_tokens_count", s.metric("tenon_steps_total")) and
+         s.metric("tenon_step_tokens_sum") >= got["usage"]["prompt_tokens"])
+    t.ok("exit code", s.end() == 0, s.err)
+    lines = s.err.decode().splitlines()
+    line = next((x for x in lines if got["id"] in x), "")
+    t.ok("the line of a request", re.search(
+        r"/v1/chat/completions 200 [\d.]+ ms, tokens: %d prompt, 0 cached, 3 generated, ms: [\d.]+ queue, "
+        r"[\d.]+ prefill, [\d.]+ decode, length$" % got["usage"]["prompt_tokens"], line), line)
+    t.ok("a client that leaves", any("cancelled, the client left" in x for x in lines), lines)
+    t.ok("nothing of the client's", "secret" not in s.err.decode() and
+         not any(x.startswith("line") for x in lines), lines)
+
+
 def check_keys(t):
     path = t.temp("keys.txt")
     with open(path, "w") as f:
@@ -124,6 +180,7 @@ def check_keys(t):
     status, headers, got = s.ask("GET", "/v1/models")
     t.ok("no key", status == 401 and headers["www-authenticate"] == "Bearer" and
          got["error"]["code"] == "invalid_api_key", got)
+    t.ok("counted", s.metric('tenon_rejected_total{reason="key"}') == 1)
     for name, headers, want in (("first", {"Authorization": "Bearer first-key"}, 200),
                                 ("case of the scheme", {"Authorization": "bearer second-key"}, 200),
                                 ("of the environment", {"X-Api-Key": "third-key"}, 200),
@@ -203,7 +260,7 @@ def main():
         check(t, s)
     t.ok("still well", s.ask("GET", "/health")[0] == 200)
     t.ok("exit code of the server", s.end() == 0, s.err)
-    for check in (check_limits, check_keys, check_drain):
+    for check in (check_limits, check_log, check_keys, check_drain):
         check(t)
     sys.exit(t.done())
 

@@ -40,7 +40,7 @@ typedef struct choice {
     tn_logprob *tops;
     size_t n_entries, entries_capacity, n_tops, tops_capacity;
     size_t n_settled;               // entries of content; those after them may belong to a call
-    size_t text_offset;             // bytes of content before the entries
+    size_t text_offset;             // bytes of echo and content before the entries
     int32_t n_generated, n_thought; // tokens in all, and those of the thought
     uint64_t last_ns;
     const char *echo; // text before the content, for completions
@@ -99,7 +99,8 @@ struct job {
     size_t n_prompt;
     int32_t n_cached;
     uint64_t start_ns, first_ns, end_ns, sent_ns;
-    void *state; // of the protocol
+    uint64_t queue_ns; // that its first choice to run waited
+    void *state;       // of the protocol
     // Until job_submitted; see there.
     job_start start;
     bool submitting;

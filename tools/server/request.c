@@ -240,10 +240,10 @@ static void answer_failure(request *r)
     fail_with(r, r->m->was_lost ? ERROR_LOST : ERROR_LOAD, r->m->was_lost ? NULL : "model", message);
 }
 
-// Ids are made of its texts for long, or a grammar for its tools.
+// Ids are made of its texts for long, or a grammar for its tools, or the keys of a file are read.
 static bool takes_long(const request *r)
 {
-    return r->is_long || node_get(r->body.root, "tools");
+    return r->is_long || request_needs_facts(r) || node_get(r->body.root, "tools");
 }
 
 // The model is ready, or it is as ready as the request needs it.
@@ -319,6 +319,18 @@ static bool keep_model(request *r)
            is_empty(node_get(root, "prompt"));
 }
 
+static bool check_keep_alive(request *r)
+{
+    int64_t seconds;
+    const node *root = r->body.root;
+    bool wrong = (r->route->flags & ROUTE_OLLAMA) && node_get(root, "keep_alive") &&
+                 !request_keep_alive(root, &seconds);
+    if (wrong)
+        refuse(r, ERROR_FIELD, "keep_alive",
+               "keep_alive: a duration such as \"5m\", or seconds, is expected");
+    return !wrong;
+}
+
 static void wait_for_model(request *r)
 {
     r->held = true;
@@ -329,7 +341,7 @@ static void wait_for_model(request *r)
 // The body was read.
 static void choose(request *r)
 {
-    if (r->outcome.failed || !find_model(r)) {
+    if (r->outcome.failed || !check_keep_alive(r) || !find_model(r)) {
         finish(r);
         return;
     }

@@ -67,6 +67,10 @@ typedef enum error_id {
     ERROR_LENGTH,
     ERROR_SIZE,
     ERROR_URI,
+    ERROR_LATE, // the body
+    ERROR_EXPECT,
+    ERROR_CODING,
+    ERROR_VERSION,
     ERROR_BUSY,
     ERROR_LOADING,
     ERROR_DRAINING,
@@ -127,6 +131,8 @@ typedef struct route {
 // router.c: what the transport calls.
 void router_head(void *user, exchange *x);
 void router_request(void *user, exchange *x);
+void router_late(void *user, exchange *x);
+void router_identify(void *user, exchange *x);
 extern const char *const route_names[METRIC_ROUTES];
 
 // Handlers, by file.
@@ -151,6 +157,7 @@ void route_ollama_show(struct fields *f);
 void route_ollama_chat(struct fields *f);
 void route_ollama_generate(struct fields *f);
 void route_ollama_embed(struct fields *f);
+void route_ollama_embeddings(struct fields *f);
 
 void server_wake(void *server); // from any thread
 

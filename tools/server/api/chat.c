@@ -4,6 +4,8 @@
 // POST /v1/chat/completions.
 #include "tools/server/api/openai.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <tenon/graph.h>
 
 static json *begin_chunk(job *j)
@@ -208,7 +210,12 @@ void route_apply_template(fields *f)
     if (messages_render(f, &m, &text, &n)) {
         json *j = writer_json(f->w);
         json_object(j, NULL);
-        json_bytes(j, "prompt", text, n);
+        text_buf whole = {0};
+        bool ok =
+            text_add(&whole, text, n) && (!m.continued || text_add(&whole, m.continued, strlen(m.continued)));
+        if (ok) json_bytes(j, "prompt", whole.data, whole.n);
+        free(whole.data);
+        if (!ok) field_fail(f, ERROR_OWN, "messages", "out of memory");
         json_end_object(j);
         fields_send(f);
     }

@@ -147,10 +147,8 @@ static void put_token(const model *m, json *out, int32_t token, float logprob)
     tn_text_free(m->r.t.ctx, owned);
 }
 
-void openai_put_logprobs(job *j, json *out, choice *c)
+void openai_put_entries(job *j, json *out, choice *c)
 {
-    json_object(out, "logprobs");
-    json_array(out, "content");
     for (size_t i = 0; i < c->n_entries; i++) {
         const token_entry *e = &c->entries[i];
         json_object(out, NULL);
@@ -165,10 +163,17 @@ void openai_put_logprobs(job *j, json *out, choice *c)
         json_end_array(out);
         json_end_object(out);
     }
+    c->n_entries = c->n_tops = 0;
+}
+
+void openai_put_logprobs(job *j, json *out, choice *c)
+{
+    json_object(out, "logprobs");
+    json_array(out, "content");
+    openai_put_entries(j, out, c);
     json_end_array(out);
     json_null(out, "refusal");
     json_end_object(out);
-    c->n_entries = c->n_tops = 0;
 }
 
 // --- ends ------------------------------------------------------------------------------------------------
