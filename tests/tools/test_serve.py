@@ -245,6 +245,46 @@ def check_completions(t, s):
     t.ok("16 tokens unless asked for", got["usage"]["completion_tokens"] == 16, got)
 
 
+def check_scores(t, s):
+    """Logprobs of a prompt: those that its tokens had when they were generated."""
+    fields = {"prompt": "Once upon a time", "temperature": 0, "logprobs": 2, "max_tokens": 90,
+              "ignore_eos": True}
+    _, _, got = s.ask("POST", "/v1/completions", fields)
+    made = got["choices"][0]
+    _, _, ids = s.ask("POST", "/tokenize", {"prompt": "Once upon a time"})
+    _, _, more = s.ask("POST", "/v1/completions", {**fields, "max_tokens": 0, "echo": True})
+    only = more["choices"][0]
+    t.ok("a prompt alone", only["text"] == fields["prompt"] and only["finish_reason"] == "length" and
+         len(only["logprobs"]["tokens"]) == ids["count"] and only["logprobs"]["token_logprobs"][0] is None and
+         only["logprobs"]["top_logprobs"][0] is None and more["usage"]["completion_tokens"] == 0, more)
+    _, _, whole = s.ask("POST", "/tokenize", {"prompt": fields["prompt"] + made["text"]})
+    asked = {**fields, "prompt": whole["tokens"], "max_tokens": 1, "echo": True, "n": 2}
+    _, _, got = s.ask("POST", "/v1/completions", asked)
+    for choice in got["choices"]:
+        probs = choice["logprobs"]
+        first = ids["count"]
+        t.ok("the same tokens", len(probs["tokens"]) == whole["count"] + 1 and whole["count"] > 80 and
+             probs["tokens"][first:-1] == made["logprobs"]["tokens"], (choice, made))
+        # Two sums of the same logits, so not the same in the last bits.
+        t.ok("the same logprobs", all(abs(x - y) < 1e-5 for x, y in zip(
+            probs["token_logprobs"][first:-1], made["logprobs"]["token_logprobs"])), (probs, made))
+        t.ok("the same best tokens", all(list(x) == list(y) and all(abs(x[k] - y[k]) < 1e-4 for k in x)
+                                         for x, y in zip(probs["top_logprobs"][first:-1],
+                                                         made["logprobs"]["top_logprobs"])), (probs, made))
+        t.ok("offsets are places in the text", choice["text"].startswith(fields["prompt"] + made["text"]) and
+             all(choice["text"].encode()[at:].startswith(token.encode())
+                 for at, token in zip(probs["text_offset"], probs["tokens"])), choice)
+    _, _, data = s.ask("POST", "/v1/completions", {**asked, "stream": True})
+    chunks = [c["choices"][0] for c in events(data)[1] if c["choices"][0]["index"] == 1]
+    t.ok("in a stream", chunks[0]["logprobs"]["tokens"] == probs["tokens"][:-1] and
+         sum((c["logprobs"]["token_logprobs"] for c in chunks if c["logprobs"]), []) ==
+         probs["token_logprobs"], chunks)
+    status, _, got = s.ask("POST", "/v1/completions", {**fields, "max_tokens": 0})
+    t.ok("nothing asked for", status == 400 and got["error"]["param"] == "max_tokens", got)
+    status, _, got = s.ask("POST", "/v1/completions", {**asked, "prompt": [5] * 600})
+    t.ok("too long to be scored", status == 400 and got["error"]["code"] == "context_length_exceeded", got)
+
+
 def check_ollama(t, s):
     _, _, whole = s.chat()
     text = whole["choices"][0]["message"]["content"]
@@ -502,7 +542,7 @@ def main():
     s = Server(t, *EXACT, "-np", "16")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_small_routes, check_page, check_chat, check_formats, check_stream, check_completions,
+    for check in (check_small_routes, check_page, check_chat, check_formats, check_stream, check_completions, check_scores,
                   check_ollama, check_wrong, check_many, check_metrics):
         check(t, s)
     t.ok("exit code of the server", s.end() == 0, s.err)

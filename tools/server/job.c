@@ -349,10 +349,20 @@ static bool keep_entry(choice *c, const tn_piece *piece)
     ok = ok && grow(&tops, &c->tops_capacity, c->n_tops + n + 1, sizeof *c->tops);
     c->tops = tops;
     if (!ok) return false;
-    c->entries[c->n_entries++] =
-        (token_entry){piece->token, piece->logprob, (int32_t)c->n_tops, piece->n_logprobs};
+    c->entries[c->n_entries++] = (token_entry){.token = piece->token,
+                                               .logprob = piece->logprob,
+                                               .first_top = (int32_t)c->n_tops,
+                                               .n_top = piece->n_logprobs};
     if (n) memcpy(c->tops + c->n_tops, piece->logprobs, n * sizeof *c->tops);
     c->n_tops += n;
+    return true;
+}
+
+bool job_keep_prompt(choice *c, const tn_piece *piece)
+{
+    if (!keep_entry(c, piece)) return false;
+    c->entries[c->n_entries - 1].of_prompt = true;
+    c->text_offset = 0;
     return true;
 }
 

@@ -23,6 +23,7 @@ typedef struct token_entry {
     int32_t token;
     float logprob;
     int32_t first_top, n_top;
+    bool of_prompt; // its logprob is no number where nothing was before it
 } token_entry;
 
 typedef struct choice {
@@ -114,6 +115,8 @@ struct job {
 // A new job with params->n choices for each prompt; NULL: an error was answered. What `start` points at must
 // live until job_submitted.
 job *job_begin(model *m, exchange *x, const job_start *start);
+// Keeps the logprobs of a token of the prompt, before the choice is submitted. False: out of memory.
+bool job_keep_prompt(choice *c, const tn_piece *piece);
 // Submits its choices, on any thread, because compiling a grammar takes up to 0.1 s each. Meanwhile the job
 // takes part in all the other calls, but is not freed, nor are its choices cancelled.
 void job_submit(job *j);

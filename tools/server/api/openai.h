@@ -22,6 +22,7 @@ typedef struct text_request {
     char *echoes[PROMPTS_MAX];
     bool tokenized[PROMPTS_MAX]; // ids come from tn_tokenize, not from malloc
     int32_t n;
+    bool scores; // the logprobs of the prompts are asked for
     const protocol *proto;
     const char *id_prefix, *param;
     job *job; // NULL: not begun

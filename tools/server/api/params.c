@@ -170,7 +170,8 @@ static void read_limit(fields *f, request_params *p, bool chat)
     int64_t otherwise = chat ? p->cfg.max_tokens : COMPLETION_TOKENS;
     int64_t n = field_int(f, "max_tokens", -1, INT32_MAX, otherwise);
     n = field_int(f, "max_completion_tokens", -1, INT32_MAX, n);
-    if (n == 0)
+    // Evaluations of models ask for the logprobs of the prompt alone.
+    if (n == 0 && (chat || !field_bool(f, "echo", false)))
         field_fail(f, ERROR_FIELD, "max_tokens", "0 was found, at least 1 is expected, or -1 for no limit");
     p->cfg.max_tokens = (int32_t)n;
 }

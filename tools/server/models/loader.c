@@ -130,6 +130,7 @@ void loader_free(model *m)
 {
     worker_destroy(&m->w);
     tn_engine_destroy(&m->engine);
+    tn_session_destroy(&m->scorer);
     tn_embedder_destroy(&m->embedder);
     answer_fini(&m->r);
     tool_close_adapters(&m->r.t);

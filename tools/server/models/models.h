@@ -65,6 +65,7 @@ typedef struct model {
     tn_engine *engine;     // on a thread of its own; NULL: the model gives embeddings
     tn_embedder *embedder; // NULL: the model gives text
     worker *w;             // of the embedder
+    tn_session *scorer;    // of score.c, NULL: not needed yet
     void *watch;           // of the engine's events
     // use
     int n_users, n_held; // requests and jobs; those of them that wait until it is loaded
