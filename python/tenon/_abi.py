@@ -709,7 +709,7 @@ class tn_tool_event(ctypes.Structure):
 class tn_tool_grammar_config(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("format", c_char_p), ("tools", c_char_p), ("json_schema", c_char_p),
-        ("text", c_int32), ("single", c_int32), ("in_thought", c_int32), ("reserved", c_int32),
+        ("text", c_int32), ("single", c_int32), ("in_thought", c_int32), ("may_think", c_int32),
     ]
 
 

@@ -536,20 +536,61 @@ def check_variables(t):
     t.ok("exit code with variables", s.end() == 0, s.err)
 
 
+def check_thoughts(t):
+    """A schema is one of the answer, and the thought before it is free."""
+    think = 2045  # <|endoftext|>, which becomes a token of text
+    g = cli.Gguf(t.model)
+    words = [word.decode() for word in g.texts("tokenizer.ggml.tokens")]
+    g.set_texts("tokenizer.ggml.tokens", [*words[:think], "<think>", *words[think + 1:]])
+    kinds = bytearray(g.keys["tokenizer.ggml.token_type"])
+    struct.pack_into("<i", kinds, 16 + 4 * think, 4)
+    g.keys["tokenizer.ggml.token_type"] = bytes(kinds)
+    chat = g.text("tokenizer.chat_template")
+    g.set_text("tokenizer.chat_template", chat + "{% if enable_thinking %}<think>\n{% endif %}"
+               "{% if enable_thinking is false %}<think></think>{% endif %}")
+    s = Server(t, *EXACT, "-c", "512", "-np", "2", model=g.write(t.temp("thoughts.gguf")))
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [12, 34]}}}
+    inside = {"chat_template_kwargs": {"enable_thinking": True}, "max_tokens": 8}
+    _, _, free = s.chat(**inside)
+    _, _, got = s.chat(response_format=form, **inside)
+    message = got["choices"][0]["message"]
+    t.ok("a thought that the prompt began", message == free["choices"][0]["message"] and
+         message["reasoning_content"] and not message["content"], (free, got))
+    own = {"logit_bias": {str(think): 100}, "max_tokens": 4}
+    _, _, got = s.chat(response_format=form, **own)
+    message = got["choices"][0]["message"]
+    t.ok("a thought of its own", message.get("reasoning_content") and not message["content"], got)
+    _, _, got = s.chat(response_format=form, reasoning_effort="none", **own)
+    t.ok("none where it is turned off", json.loads(got["choices"][0]["message"]["content"]) in (12, 34), got)
+    _, _, got = s.chat(response_format=form)
+    t.ok("or not wanted", json.loads(got["choices"][0]["message"]["content"]) in (12, 34), got)
+    for path, fields in (("chat", {"messages": HELLO}), ("generate", {"prompt": "Where does Mia live?"})):
+        _, _, got = s.ask("POST", "/api/" + path, {**fields, "format": {"enum": [12]}, "think": True,
+                                                   "stream": False, "options": {"num_predict": 4}})
+        t.ok(f"thoughts of /api/{path}", got.get("message", got).get("thinking") and
+             not got.get("message", {}).get("content", got.get("response")), got)
+    bad = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}
+    status, _, got = s.chat(response_format=bad)
+    t.ok("a wrong schema", status == 400 and got["error"]["code"] == "invalid_schema" and
+         got["error"]["param"] == "response_format.json_schema.schema", got)
+    t.ok("exit code with thoughts", s.end() == 0, s.err)
+
+
 def main():
     t, _, golden = cli.arguments()
     need_server(t)
     s = Server(t, *EXACT, "-np", "16")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_small_routes, check_page, check_chat, check_formats, check_stream, check_completions, check_scores,
-                  check_ollama, check_wrong, check_many, check_metrics):
+    for check in (check_small_routes, check_page, check_chat, check_formats, check_stream, check_completions,
+                  check_scores, check_ollama, check_wrong, check_many, check_metrics):
         check(t, s)
     t.ok("exit code of the server", s.end() == 0, s.err)
     t.ok("one line says where it listens", s.err.count(b"listening on") == 1, s.err)
     check_embeddings(t, golden)
     check_rerank(t)
     check_variables(t)
+    check_thoughts(t)
     sys.exit(t.done())
 
 

@@ -227,9 +227,9 @@ static void answer_refusal(const job *j)
         reply_error(s, j->x, ERROR_BUSY, NULL, "too many requests wait; try again later");
     else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
         reply_error(s, j->x, ERROR_SCHEMA,
-                    p->tools         ? "tools"
-                    : p->cfg.grammar ? "grammar"
-                                     : p->schema_field,
+                    p->tools          ? "tools"
+                    : p->schema_field ? p->schema_field
+                                      : "grammar",
                     "%s", j->message);
     else if (j->status == TN_ERR_ARG || j->status == TN_ERR_UNSUPPORTED)
         reply_error(s, j->x, ERROR_FIELD, start->param, "%s", j->message);

@@ -240,10 +240,14 @@ static void answer_failure(request *r)
     fail_with(r, r->m->was_lost ? ERROR_LOST : ERROR_LOAD, r->m->was_lost ? NULL : "model", message);
 }
 
-// Ids are made of its texts for long, or a grammar for its tools, or the keys of a file are read.
+// Ids are made of its texts for long, or a grammar of its tools or schema, or the keys of a file are read.
 static bool takes_long(const request *r)
 {
-    return r->is_long || request_needs_facts(r) || node_get(r->body.root, "tools");
+    static const char *const constraints[] = {"tools", "response_format", "json_schema", "format", "text"};
+    bool compiles = false;
+    for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++)
+        compiles = compiles || node_get(r->body.root, constraints[i]);
+    return r->is_long || request_needs_facts(r) || compiles;
 }
 
 // The model is ready, or it is as ready as the request needs it.

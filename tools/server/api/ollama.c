@@ -253,6 +253,7 @@ static void start_generate(fields *f, const char *prompt, const char *system)
     }
     t->tokenized[0] = true;
     t->list[t->n++] = (job_prompt){t->ids[0], n, NULL};
+    if (!tools_constrain(f, &t->turns.tools, &t->p, t->ids[0], n)) return;
     openai_start(f);
 }
 
