@@ -12,12 +12,14 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { DESCRIPTORS_KEPT = 32 };
 enum { BACKLOG = 1024, FIRST_PASSED_FD = 3, ADDRESS_SIZE = 64, PORT_SIZE = 8 };
 
 static void prepare(int fd)
@@ -128,6 +130,15 @@ void listen_close(listeners *l)
     if (l->unix_path[0]) (void)unlink(l->unix_path);
     l->n = 0;
     l->unix_path[0] = 0;
+}
+
+int listen_connections(int wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+    if (limit.rlim_cur <= DESCRIPTORS_KEPT + 1) return 1;
+    rlim_t most = limit.rlim_cur - DESCRIPTORS_KEPT;
+    return most < (rlim_t)wanted ? (int)most : wanted;
 }
 
 int listen_accept(int fd, bool *full)

@@ -20,6 +20,8 @@ typedef struct listeners {
 // 0 or an exit code after a message.
 int listen_open(listeners *l, const char *host, int port);
 void listen_close(listeners *l);
+// How many of the wanted connections the limit of descriptors allows, some of which the rest needs.
+int listen_connections(int wanted);
 // A connection that waits, -1: none. *full: there is no descriptor for it.
 int listen_accept(int fd, bool *full);
 // Answers a connection with 503 and closes it.

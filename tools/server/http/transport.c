@@ -8,6 +8,7 @@
 
 #include "tools/common.h"
 #include "tools/server/http/listen.h"
+#include "tools/server/http/addresses.h"
 
 #include <libwebsockets.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ enum {
     LINE_MAX_SIZE = 8192,     // bytes of path and query
     DISCARD_MAX = 256 * 1024, // a refused body that is read, so that the client reads the answer
     ANSWER_HEAD = 4096,
-    ACCEPTS = 64, // connections that are accepted at a time
+    OTHER_DESCRIPTORS = 256, // that may be open besides those of connections
+    ACCEPTS = 64,            // connections that are accepted at a time
     HEAD_SECONDS = 10,
     IDLE_SECONDS = 75,
     BODY_SECONDS = 30,
@@ -40,6 +42,7 @@ struct transport {
     listeners l;
     struct lws_context *context;
     struct lws_vhost *vhost;
+    addresses addresses;
     struct lws *listening[LISTEN_MAX];
     int n_listening;
     lws_sorted_usec_list_t timer;
@@ -443,7 +446,7 @@ static int on_listen(struct lws *wsi, enum lws_callback_reasons reason, void *us
     for (int i = 0; i < ACCEPTS; i++) {
         int fd = listen_accept((int)(intptr_t)lws_get_socket_fd(wsi), &full);
         if (fd < 0) break;
-        if (t->n_open >= t->cfg.connections) {
+        if (t->n_open >= t->cfg.connections || !addresses_add(&t->addresses, fd)) {
             listen_refuse(fd);
             continue;
         }
@@ -526,8 +529,14 @@ int transport_open(const transport_config *cfg, transport **out)
     transport *t = calloc(1, sizeof *t);
     if (!t) return fail(EXIT_MEMORY, "out of memory for the server");
     t->cfg = *cfg;
+    t->cfg.connections = listen_connections(cfg->connections);
+    if (!addresses_open(&t->addresses, t->cfg.connections + OTHER_DESCRIPTORS)) {
+        free(t);
+        return fail(EXIT_MEMORY, "out of memory for the server");
+    }
     int code = listen_open(&t->l, cfg->host, cfg->port);
     if (code) {
+        addresses_close(&t->addresses);
         free(t);
         return code;
     }
@@ -565,6 +574,7 @@ void transport_close(transport **out)
         if (t->l.fds[i] >= 0) close(t->l.fds[i]);
     t->l.n = 0;
     listen_close(&t->l);
+    addresses_close(&t->addresses);
     free(t);
     *out = NULL;
 }
