@@ -156,7 +156,15 @@ def check_log(t):
     c.close()
     t.ok("a stream whose client leaves ends", s.wait_for('tenon_finished_total{reason="cancelled"}', 1))
     t.ok("nothing runs", s.wait_for("tenon_requests_running", 0))
-    t.ok("metrics of the queue", s.metric("tenon_queue_seconds_count") == 2)
+    for _ in range(2):
+        s.ask("POST", "/v1/chat/completions", {**body, "user": "me", "colour": 1, "a\nb": 2, "seed": 1,
+                                               "logit_bias": {}, "stop": None, "tools": []})
+    s.ask("POST", "/v1/responses", {"input": "a", "max_output_tokens": 1, "store": True, "shade": 1})
+    s.ask("POST", "/api/generate", {"prompt": "a", "options": {"num_predict": 1}, "template": "", "shift": True})
+    s.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "suffix": None, "best_of": 1, "echo": True})
+    t.ok("fields that are not known are counted", s.metric("tenon_unknown_fields_total") == 5,
+         s.metric("tenon_unknown_fields_total"))
+    t.ok("metrics of the queue", s.metric("tenon_queue_seconds_count") == 7)
     t.ok("metrics of passes", s.metric("tenon_step_sequences_sum") >= 4 and
          s.wait_for("tenon_step_tokens_count", s.metric("tenon_steps_total")) and
          s.metric("tenon_step_tokens_sum") >= got["usage"]["prompt_tokens"])
@@ -166,6 +174,9 @@ def check_log(t):
     t.ok("the line of a request", re.search(
         r"/v1/chat/completions 200 [\d.]+ ms, tokens: %d prompt, 0 cached, 3 generated, ms: [\d.]+ queue, "
         r"[\d.]+ prefill, [\d.]+ decode, length$" % got["usage"]["prompt_tokens"], line), line)
+    t.ok("their names once", sum("the field colour of" in x for x in lines) == 1 and
+         sum("the field shade of" in x for x in lines) == 1 and sum("no plain name" in x for x in lines) == 1,
+         [x for x in lines if "the field" in x])
     t.ok("a client that leaves", any("cancelled, the client left" in x for x in lines), lines)
     t.ok("nothing of the client's", "secret" not in s.err.decode() and
          not any(x.startswith("line") for x in lines), lines)

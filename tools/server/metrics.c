@@ -299,6 +299,8 @@ void route_metrics(server *s, exchange *x)
     put_requests(f, m);
     put_finished(f, m);
     put_rejected(f, m);
+    put(f, "tenon_unknown_fields_total", "counter", "Fields of requests that were ignored as not known.",
+        (double)m->unknown_fields);
     put_engine(f, s);
     put_models(f, s);
     put_histogram(f, "tenon_time_to_first_token_seconds", "From the request to its first token.",

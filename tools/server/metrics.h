@@ -21,6 +21,7 @@ typedef struct histogram {
 typedef struct metrics {
     uint64_t requests[METRIC_ROUTES][METRIC_STATUSES];
     uint64_t finished[FINISH_COUNT], rejected[REJECT_COUNT];
+    uint64_t unknown_fields;
     uint64_t prompt_tokens, cached_tokens, generated_tokens;
     double prompt_seconds, generate_seconds;
     histogram first_token, inter_token, request, queue, pass_sequences, pass_tokens;

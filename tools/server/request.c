@@ -96,10 +96,75 @@ static void has_worked(worker_task *task)
     free_request(r);
 }
 
+// Fields that other servers know and that change nothing here.
+static bool is_ignored(const char *name)
+{
+    static const char *const names[] = {"user",
+                                        "safety_identifier",
+                                        "metadata",
+                                        "store",
+                                        "service_tier",
+                                        "prompt_cache_key",
+                                        "prompt_cache_retention",
+                                        "verbosity",
+                                        "prediction",
+                                        "moderation",
+                                        "keep_alive",
+                                        "options",
+                                        "cache_prompt",
+                                        "return_progress",
+                                        "timings_per_token",
+                                        "include",
+                                        "truncation",
+                                        "context",
+                                        "template",
+                                        "shift",
+                                        "truncate",
+                                        "stream_options",
+                                        "logprobs",
+                                        "top_logprobs",
+                                        "tool_choice",
+                                        "parallel_tool_calls",
+                                        "encoding_format"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+// The log names a field once; names are the client's, so what is no plain word is not repeated.
+static void log_unknown(server *s, const char *name)
+{
+    enum { NAMES_MAX = 64, NAME_MAX = 40 };
+    size_t n = strlen(name);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++) hash = mix_bits(hash ^ (unsigned char)name[i]);
+    for (int i = 0; i < s->n_unknown; i++)
+        if (s->unknown[i] == hash) return;
+    if (!s->unknown) s->unknown = calloc(NAMES_MAX, sizeof *s->unknown);
+    if (!s->unknown || s->n_unknown == NAMES_MAX) return;
+    s->unknown[s->n_unknown++] = hash;
+    bool plain = n <= NAME_MAX &&
+                 strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+    tool_info(&s->tool, "the field %s of requests is not known and was ignored",
+              plain ? name : "(no plain name)");
+}
+
+static void count_unknown(request *r)
+{
+    const node *root = r->body.root;
+    if (r->outcome.failed || !root || root->kind != NODE_OBJECT) return;
+    for (const node *v = root->first; v; v = v->next) {
+        if (v->seen || is_ignored(v->key)) continue;
+        r->s->figures.unknown_fields++;
+        log_unknown(r->s, v->key);
+    }
+}
+
 static void finish(request *r)
 {
     outcome *o = &r->outcome;
     exchange *x = r->x;
+    count_unknown(r);
     x->user = NULL; // who goes on sets it anew
     r->x = NULL;
     if (o->failed && o->id == ERROR_CONTEXT)

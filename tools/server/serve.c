@@ -7,6 +7,7 @@
 #include "tools/server/models/loader.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -203,6 +204,7 @@ static void close_server(server *s)
     }
     tool_close(&s->tool);
     access_close(&s->access);
+    free(s->unknown);
     writer_close(&s->out);
     writer_close(&s->texts_out);
 }

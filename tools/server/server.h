@@ -42,6 +42,8 @@ typedef struct server {
     struct request *requests; // that have no job yet: they wait for their model, or are read
     int64_t n_requests;
     size_t n_waiting_bytes; // of their bodies
+    uint64_t *unknown;      // hashes of the names of ignored fields that the log has had
+    int n_unknown;
     uint64_t drain_ns;      // when what still runs is ended, 0: not draining
     volatile int stop;
     int code;   // exit code

@@ -99,8 +99,8 @@ typedef struct tn_tool_grammar_config {
     size_t struct_size;
     const char *format; // as above; NULL (default): "hermes"
     // As above: the functions that may be called. Arguments follow the schema of the parameters; where a
-    // grammar cannot express it, they are any object, unless the function says "strict": true. NULL: none, and
-    // json_schema is required
+    // grammar cannot express it, they are any object, unless the function says "strict": true. NULL: none,
+    // and json_schema is required
     const char *tools;
     const char *json_schema; // the answer may follow this schema instead; NULL (default): it may not
     int32_t text;            // non-zero: text may come before calls, or in their place; default 0
