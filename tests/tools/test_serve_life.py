@@ -160,8 +160,10 @@ def check_log(t):
         s.ask("POST", "/v1/chat/completions", {**body, "user": "me", "colour": 1, "a\nb": 2, "seed": 1,
                                                "logit_bias": {}, "stop": None, "tools": []})
     s.ask("POST", "/v1/responses", {"input": "a", "max_output_tokens": 1, "store": True, "shade": 1})
-    s.ask("POST", "/api/generate", {"prompt": "a", "options": {"num_predict": 1}, "template": "", "shift": True})
-    s.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "suffix": None, "best_of": 1, "echo": True})
+    s.ask("POST", "/api/generate", {"prompt": "a", "options": {"num_predict": 1}, "template": "",
+                                    "shift": True})
+    s.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "suffix": None, "best_of": 1,
+                                      "echo": True})
     t.ok("fields that are not known are counted", s.metric("tenon_unknown_fields_total") == 5,
          s.metric("tenon_unknown_fields_total"))
     t.ok("metrics of the queue", s.metric("tenon_queue_seconds_count") == 7)

@@ -468,7 +468,7 @@ static void check_exchanges(transport *t)
     for (exchange *x = t->exchanges, *next; x; x = next) {
         next = x->next;
         bool waits = x->n_out > x->sent && !(x->in_body && !x->closes);
-        // The library gives a body as long as a head, from each of its pieces on; the whole has one limit here.
+        // The library gives each piece of a body the time of a head; here the whole has one limit.
         if (x->in_body) lws_set_timeout(x->connection, NO_PENDING_TIMEOUT, 0);
         if (x->in_body && !x->status && !x->ended && now > x->deadline_ns) {
             x->closes = true;
