@@ -574,6 +574,19 @@ def check_thoughts(t):
     t.ok("a wrong schema", status == 400 and got["error"]["code"] == "invalid_schema" and
          got["error"]["param"] == "response_format.json_schema.schema", got)
     t.ok("exit code with thoughts", s.end() == 0, s.err)
+    thought = free["choices"][0]["message"]["reasoning_content"]
+    for name, want in (("reasoning", {"content": "", "reasoning": thought}), ("none", {"content": thought})):
+        s = Server(t, *EXACT, "-c", "512", "--reasoning-field", name, model=t.temp("thoughts.gguf"))
+        _, _, got = s.chat(**inside)
+        message = got["choices"][0]["message"]
+        t.ok(f"--reasoning-field {name}", message == {"role": "assistant", "refusal": None, **want}, got)
+        _, _, data = s.chat(**inside, stream=True)
+        joined = {}
+        for chunk in events(data)[1]:
+            for key, value in chunk["choices"][0]["delta"].items():
+                joined[key] = joined.get(key, "") + value
+        t.ok(f"--reasoning-field {name} in a stream", joined == {"role": "assistant", **want}, joined)
+        s.end()
 
 
 def main():

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -263,13 +264,62 @@ def check_start(t, s):
     t.ok("no such host", got.code == 2 and "--host" in got.err, got.err)
 
 
+def ask_at(sock):
+    """GET /health over a connection that is there already."""
+    with sock:
+        sock.settimeout(20)
+        sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        data = b""
+        while got := sock.recv(4096):
+            data += got
+    return data.startswith(b"HTTP/1.0 200") and data.endswith(b'{"status":"ok"}')
+
+
+def wait_ready(p):
+    """What the server says when it is ready."""
+    for line in p.stderr:
+        if b"listening on" in line:
+            return line
+    return b""
+
+
+def check_sockets(t, s):
+    """The second loopback address, a Unix socket, and a socket that systemd would pass."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        t.ok("::1, too", ask_at(socket.create_connection(("::1", s.port))))
+    except OSError:
+        t.skip("::1", "this machine has none")
+    path = t.temp("tenon.sock")
+    p = subprocess.Popen([t.tenon, "serve", t.model, "--host", path, *EXACT], stderr=subprocess.PIPE,
+                         env=t.env)
+    line = wait_ready(p)
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(path)
+    t.ok("a Unix socket", f"unix:{path}".encode() in line and ask_at(client), line)
+    p.send_signal(signal.SIGTERM)
+    t.ok("it is gone at the end", p.wait(30) == 0 and not os.path.exists(path))
+    p.stderr.close()
+    with socket.create_server(("127.0.0.1", 0)) as passed:
+        port = passed.getsockname()[1]
+        script = f'exec 3<&{passed.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
+        p = subprocess.Popen(["sh", "-c", script, "sh", t.tenon, "serve", t.model, "--port", "1", *EXACT],
+                             stderr=subprocess.PIPE, env=t.env, pass_fds=[passed.fileno()])
+        early = socket.create_connection(("127.0.0.1", port))  # before the server is there
+        line = wait_ready(p)
+    t.ok("a socket that is passed", f":{port}\n".encode() in line and ask_at(early), line)
+    p.send_signal(signal.SIGTERM)
+    t.ok("exit code with it", p.wait(30) == 0)
+    p.stderr.close()
+
+
 def main():
     t, _, _ = cli.arguments()
     need_server(t)
     s = Server(t, *EXACT, "-np", "16")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_http, check_leaving, check_start):
+    for check in (check_http, check_leaving, check_start, check_sockets):
         check(t, s)
     t.ok("still well", s.ask("GET", "/health")[0] == 200)
     t.ok("exit code of the server", s.end() == 0, s.err)

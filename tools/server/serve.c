@@ -150,7 +150,7 @@ static int open_transport(server *s)
 {
     const options *o = s->opt;
     transport_config cfg = {
-        .host = opt_text(o, OPT_HOST),
+        .host = opt_is_set(o, OPT_HOST) ? opt_text(o, OPT_HOST) : NULL,
         .port = (int)opt_int(o, OPT_PORT),
         .connections = (int)opt_int(o, OPT_CONNECTIONS),
         .body_max = (size_t)opt_int(o, OPT_BODY_LIMIT) << 20,

@@ -198,6 +198,11 @@ bool tools_read(fields *f, tool_use *t)
     }
     t->format = tn_chat_tool_format(f->m->r.model, &f->m->r.chat);
     t->generic = !t->format;
+    if (t->generic && opt_flag(f->s->opt, OPT_STRICT_TOOLS)) {
+        field_fail(f, ERROR_VALUE, "tools",
+                   "the chat template of this model has no calls of tools that are known");
+        return false;
+    }
     if (t->generic) t->format = "hermes";
     return select_tools(f, t, list, &chosen);
 }

@@ -98,15 +98,29 @@ static int open_address(const struct addrinfo *a)
     return -1;
 }
 
-int listen_open(listeners *l, const char *host, int port)
+// The second loopback address, at the port of the first one: "localhost" may be either. Not every machine has
+// it.
+static void open_loopback6(listeners *l)
+{
+    struct sockaddr_in first;
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t size = sizeof first;
+    if (getsockname(l->fds[0], (struct sockaddr *)&first, &size) != 0) return;
+    a.sin6_port = first.sin_port;
+    const struct addrinfo info = {.ai_family = AF_INET6,
+                                  .ai_socktype = SOCK_STREAM,
+                                  .ai_addr = (struct sockaddr *)&a,
+                                  .ai_addrlen = sizeof a};
+    int fd = open_address(&info);
+    if (fd >= 0) add(l, fd);
+}
+
+static int open_host(listeners *l, const char *host, int port)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char service[PORT_SIZE];
     int error = 0;
-    *l = (listeners){.n = 0};
-    if (take_passed(l)) return 0;
-    if (host[0] == '/') return open_unix(l, host);
     snprintf(service, sizeof service, "%d", port);
     int code = getaddrinfo(host, service, &hints, &found);
     if (code != 0) return fail(EXIT_USAGE, "--host %s: %s", host, gai_strerror(code));
@@ -122,6 +136,16 @@ int listen_open(listeners *l, const char *host, int port)
     if (l->n > 0) return 0;
     return fail(EXIT_FAILED, "cannot listen on %s port %d: %s%s", host, port, strerror(error),
                 error == EADDRINUSE ? "; another program uses it, give another --port" : "");
+}
+
+int listen_open(listeners *l, const char *host, int port)
+{
+    *l = (listeners){.n = 0};
+    if (take_passed(l)) return 0;
+    if (host && host[0] == '/') return open_unix(l, host);
+    int code = open_host(l, host ? host : "127.0.0.1", port);
+    if (!code && !host) open_loopback6(l);
+    return code;
 }
 
 void listen_close(listeners *l)

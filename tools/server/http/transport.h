@@ -62,7 +62,7 @@ typedef struct exchange {
 } exchange;
 
 typedef struct transport_config {
-    const char *host; // an address, a name, or a path that begins with '/' for a Unix socket
+    const char *host; // an address, a name, a path that begins with '/' for a Unix socket; NULL: loopback
     int port;         // 0: any
     int connections;  // at a time
     size_t body_max;  // bytes
