@@ -191,6 +191,7 @@ static tn_status make_request(tn_engine *e, const tn_request_config *c, tn_reque
     if (!r) return TN_ERR_MEMORY;
     *r = (tn_request){
         .user = c->user, .salt = c->salt, .seq = -1, .n_tokens = c->n_tokens, .capacity = c->n_tokens};
+    r->submitted_ns = tn_time_ns();
     r->tokens = tn_alloc(e->ctx, (size_t)c->n_tokens * sizeof *r->tokens);
     tn_status status = r->tokens ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK) {

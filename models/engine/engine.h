@@ -31,8 +31,9 @@ typedef struct tn_request {
     uint64_t salt; // requests with different salts share no blocks
     int32_t seq;   // -1: it waits
     int32_t n_reused;
-    bool cancelled;    // written by any thread under the lock
-    char message[256]; // why it failed; "" until then
+    uint64_t submitted_ns, queue_ns; // queue_ns: until it ran for the first time, 0: it did not yet
+    bool cancelled;                  // written by any thread under the lock
+    char message[256];               // why it failed; "" until then
 } tn_request;
 
 // What the host is given points to the other two.

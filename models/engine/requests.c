@@ -28,8 +28,11 @@ tn_engine_note *tn_engine_add_event(tn_engine *e, const tn_request *r, const tn_
                                     tn_status status)
 {
     tn_engine_note *note = &e->events[e->n_events++];
-    note->event =
-        (tn_engine_event){.struct_size = sizeof note->event, .id = r->id, .user = r->user, .status = status};
+    note->event = (tn_engine_event){.struct_size = sizeof note->event,
+                                    .id = r->id,
+                                    .user = r->user,
+                                    .status = status,
+                                    .queue_ns = r->queue_ns};
     note->piece = *piece;
     note->piece.struct_size = sizeof note->piece;
     note->stats.struct_size = sizeof note->stats;

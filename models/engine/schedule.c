@@ -101,6 +101,7 @@ static void start(tn_engine *e, tn_request *r, int32_t seq)
     tn_generation_set_sequence(r->generation, seq);
     e->stats.n_reused += (uint64_t)reused;
     e->arrived += r->n_tokens - reused;
+    if (r->queue_ns == 0) r->queue_ns = TN_MAX(tn_time_ns() - r->submitted_ns, 1);
     if (tn_generation_pending(r->generation) >= 0) return; // it ran before
     r->n_reused = reused;
     e->stats.n_hits += reused > 0;

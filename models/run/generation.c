@@ -236,10 +236,12 @@ static bool at_limit(const tn_generation *g)
     return g->cfg.max_tokens >= 0 && g->stats.n_generated >= g->cfg.max_tokens;
 }
 
-static int32_t reason_to_stop(const tn_generation *g, int32_t token, bool string_found)
+// n_before: tokens of the text before this one.
+static int32_t reason_to_stop(const tn_generation *g, int32_t token, int32_t n_before, bool string_found)
 {
     bool ends = g->tokenizer && tn_tokenizer_is_eog(g->tokenizer, token);
-    if (ends && (!g->cfg.ignore_end || g->constraint.matcher)) return TN_STOP_END;
+    bool goes_on = g->cfg.ignore_end || n_before < g->cfg.min_tokens;
+    if (ends && (!goes_on || g->constraint.matcher)) return TN_STOP_END;
     if (string_found) return TN_STOP_STRING;
     if (g->bans && tn_bans_held(g->bans) > 0) return TN_STOP_NONE;
     if (at_limit(g)) return TN_STOP_LIMIT;
@@ -294,7 +296,8 @@ bool tn_generation_peek(const tn_generation *g, int32_t *token)
     if (best && tn_session_best(g->session, g->session_row, token, NULL) != TN_OK) return false;
     if (!best) *token = sampled->token;
     bool last = g->cfg.max_tokens >= 0 && g->stats.n_generated + 1 >= g->cfg.max_tokens;
-    if (*token >= 0 && (last || reason_to_stop(g, *token, false) != TN_STOP_NONE)) *token = -1;
+    if (*token >= 0 && (last || reason_to_stop(g, *token, g->stats.n_generated, false) != TN_STOP_NONE))
+        *token = -1;
     return true;
 }
 
@@ -555,7 +558,7 @@ static tn_status next_certain(tn_generation *g, tn_piece *piece)
         if (status != TN_OK) return status;
         if (tn_bans_push(b, &p, g->ban_piece.data, g->ban_piece.size, &at))
             status = go_back(g, at);
-        else if (reason_to_stop(g, p.token, false) == TN_STOP_END)
+        else if (reason_to_stop(g, p.token, g->stats.n_generated - 1, false) == TN_STOP_END)
             g->end = TN_STOP_END;
         if (status != TN_OK) return status;
     }
@@ -587,7 +590,8 @@ static tn_status step(tn_generation *g, tn_piece *piece)
         status = append_text(g, piece->token);
         if (status != TN_OK) return status;
         string_found = tn_stops_scan(&g->stops, g->text.data, start, g->text.size, &cut);
-        piece->stop = reason_to_stop(g, piece->token, string_found);
+        int32_t n_held = g->bans ? tn_bans_held(g->bans) : 0;
+        piece->stop = reason_to_stop(g, piece->token, g->stats.n_generated - 1 - n_held, string_found);
     }
     if (status == TN_OK && piece->stop != TN_STOP_NONE) status = end_text(g, piece->token);
     if (status != TN_OK) return status;

@@ -601,7 +601,7 @@ class tn_generation_config(ctypes.Structure):
         ("max_tokens", c_int32), ("stops", POINTER(c_char_p)), ("n_stops", c_int32), ("ignore_end", c_int32),
         ("print_special", c_int32), ("spec_ngram", c_int32), ("draft", c_void_p), ("draft_max", c_int32),
         ("draft_min", c_int32), ("grammar", c_char_p), ("bans", POINTER(c_char_p)), ("n_bans", c_int32),
-        ("reserved", c_int32), ("json_schema", c_char_p), ("context_full", c_int32), ("n_keep", c_int32),
+        ("min_tokens", c_int32), ("json_schema", c_char_p), ("context_full", c_int32), ("n_keep", c_int32),
     ]
 
 
@@ -677,7 +677,7 @@ class tn_engine_event(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("id", c_uint64), ("user", c_void_p), ("piece", POINTER(tn_piece)),
         ("status", c_int32), ("reserved", c_int32), ("message", c_char_p),
-        ("stats", POINTER(tn_generation_stats)),
+        ("stats", POINTER(tn_generation_stats)), ("queue_ns", c_uint64),
     ]
 
 
@@ -709,7 +709,7 @@ class tn_tool_event(ctypes.Structure):
 class tn_tool_grammar_config(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("format", c_char_p), ("tools", c_char_p), ("json_schema", c_char_p),
-        ("text", c_int32), ("single", c_int32), ("in_thought", c_int32), ("reserved", c_int32),
+        ("text", c_int32), ("single", c_int32), ("in_thought", c_int32), ("may_think", c_int32),
     ]
 
 

@@ -133,6 +133,7 @@ static inline void take_event(plan *plans, int32_t n, const tn_engine_event *eve
     plan *p = event->user;
     if (!TEST_CHECK(p >= plans && p < plans + n && p->id == event->id && !p->ended)) return;
     TEST_CHECK_STATUS(event->status, TN_OK);
+    TEST_CHECK(event->piece->token < 0 || event->queue_ns > 0);
     if (event->piece->token >= 0 && TEST_CHECK(p->n_got < MAX_TEXT)) p->got[p->n_got++] = event->piece->token;
     p->ended = event->piece->stop != TN_STOP_NONE || event->status != TN_OK;
     p->got_stop = event->piece->stop;

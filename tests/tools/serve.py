@@ -34,7 +34,7 @@ class Server:
             self.err += line
             if not line:
                 break
-            found = re.search(rb"listening on http://127\.0\.0\.1:(\d+)", line)
+            found = re.search(rb"listening on http://[\d.]+:(\d+)", line)
             if found:
                 self.port = int(found.group(1))
         self.reader = threading.Thread(target=self._read, daemon=True)

@@ -37,6 +37,8 @@ def check_small_routes(t, s):
     t.ok("tokenize", "".join(p["piece"] for p in got["tokens"]) == "Hello world", got)
     _, _, got = s.ask("POST", "/detokenize", {"tokens": ids})
     t.ok("detokenize", got["content"] == "Hello world", got)
+    _, _, got = s.ask("POST", "/tokenize", {"content": "é", "with_pieces": True})
+    t.ok("pieces that are no text are bytes", [p["piece"] for p in got["tokens"]] == [[0xc3], [0xa9]], got)
     _, _, got = s.ask("POST", "/tokenize", {"messages": HELLO})
     _, _, counted = s.ask("POST", "/v1/chat/completions/input_tokens", {"messages": HELLO})
     t.ok("tokens of messages", got["count"] == counted["input_tokens"] > 5, (got, counted))
@@ -55,7 +57,8 @@ def check_page(t, s):
              int(headers["content-length"]) == len(plain) > 0 and "content-encoding" not in headers, headers)
         t.ok(f"headers of {path}", headers["content-security-policy"] == POLICY and
              headers["referrer-policy"] == "no-referrer" and headers["cache-control"] == "no-cache" and
-             headers["x-content-type-options"] == "nosniff" and headers["vary"] == "Accept-Encoding", headers)
+             headers["x-content-type-options"] == "nosniff" and
+             headers["vary"] == ("Accept, " if path == "/" else "") + "Accept-Encoding", headers)
         tag = headers["etag"]
         t.ok(f"strong tag of {path}", re.fullmatch(r'"[0-9a-f]{32}"', tag), tag)
         _, headers, body = s.ask("GET", path, headers={"Accept-Encoding": "br, GZIP;q=0.8"})
@@ -73,6 +76,11 @@ def check_page(t, s):
                  "content-length" not in headers and headers["content-security-policy"] == POLICY, headers)
         status, _, body = s.ask("GET", path, headers={"If-None-Match": '"other"'})
         t.ok(f"{path} has changed", status == 200 and body == plain)
+    for method, accept, ollama in (("GET", "*/*", True), ("HEAD", "application/json", True),
+                                   ("GET", "application/xhtml+xml, text/html;q=0.9", False)):
+        status, headers, text = s.ask(method, "/", headers={"Accept": accept})
+        t.ok(f"/ for {accept}", status == 200 and headers["content-type"].startswith("text/plain") == ollama
+             and (method == "HEAD" or (text == b"Ollama is running") == ollama), (headers, text))
     _, _, text = s.ask("GET", "/")
     t.ok("nothing inline, nothing from elsewhere", not re.search(
         rb"<script(?![^>]*src=\"/)|<style|style=|\son\w+=|https?:", text), text)
@@ -107,6 +115,17 @@ def check_chat(t, s):
     _, _, got = s.chat(stop=["blue"], max_completion_tokens=50, max_tokens=1)
     text = got["choices"][0]["message"]["content"]
     t.ok("stop string", "lives" in text and "blue" not in text, got)
+    _, _, got = s.chat(min_tokens=30, max_tokens=40)
+    t.ok("a least number of tokens", got["usage"]["completion_tokens"] >= 30, got)
+    begun = HELLO + [{"role": "assistant", "content": "Mia lives in"}]
+    _, _, got = s.chat(messages=begun, continue_final_message=True)
+    t.ok("a message that is continued", got["choices"][0]["message"]["content"] ==
+         message["content"].removeprefix("Mia lives in"), got)
+    _, _, got = s.ask("POST", "/apply-template", {"messages": begun, "continue_final_message": True})
+    t.ok("its prompt", got["prompt"].endswith("assistant\nMia lives in"), got)
+    for fields in ({"reasoning_effort": "low"}, {"chat_template_kwargs": {"a": 1}}):
+        _, _, got = s.chat(**fields)
+        t.ok(f"{fields} where the template has none", got["choices"][0]["message"] == message, got)
     _, _, got = s.chat(n=3, temperature=1, seed=5)
     t.ok("choices", [c["index"] for c in got["choices"]] == [0, 1, 2], got)
     for i in range(3):
@@ -219,8 +238,51 @@ def check_completions(t, s):
     probs = got["choices"][0]["logprobs"]
     t.ok("token ids and logprobs", got["choices"][0]["text"] == text and len(probs["tokens"]) == 12 and
          len(probs["top_logprobs"][0]) == 2 and probs["text_offset"][0] == 0, got)
+    _, _, got = s.ask("POST", "/v1/completions", {**fields, "echo": True, "logprobs": 0, "max_tokens": 1})
+    t.ok("offsets count the echo", got["choices"][0]["logprobs"]["text_offset"][-1] ==
+         len("Once upon a time"), got)
     _, _, got = s.ask("POST", "/v1/completions", {"prompt": "Once", "temperature": 0})
     t.ok("16 tokens unless asked for", got["usage"]["completion_tokens"] == 16, got)
+
+
+def check_scores(t, s):
+    """Logprobs of a prompt: those that its tokens had when they were generated."""
+    fields = {"prompt": "Once upon a time", "temperature": 0, "logprobs": 2, "max_tokens": 90,
+              "ignore_eos": True}
+    _, _, got = s.ask("POST", "/v1/completions", fields)
+    made = got["choices"][0]
+    _, _, ids = s.ask("POST", "/tokenize", {"prompt": "Once upon a time"})
+    _, _, more = s.ask("POST", "/v1/completions", {**fields, "max_tokens": 0, "echo": True})
+    only = more["choices"][0]
+    t.ok("a prompt alone", only["text"] == fields["prompt"] and only["finish_reason"] == "length" and
+         len(only["logprobs"]["tokens"]) == ids["count"] and only["logprobs"]["token_logprobs"][0] is None and
+         only["logprobs"]["top_logprobs"][0] is None and more["usage"]["completion_tokens"] == 0, more)
+    _, _, whole = s.ask("POST", "/tokenize", {"prompt": fields["prompt"] + made["text"]})
+    asked = {**fields, "prompt": whole["tokens"], "max_tokens": 1, "echo": True, "n": 2}
+    _, _, got = s.ask("POST", "/v1/completions", asked)
+    for choice in got["choices"]:
+        probs = choice["logprobs"]
+        first = ids["count"]
+        t.ok("the same tokens", len(probs["tokens"]) == whole["count"] + 1 and whole["count"] > 80 and
+             probs["tokens"][first:-1] == made["logprobs"]["tokens"], (choice, made))
+        # Two sums of the same logits, so not the same in the last bits.
+        t.ok("the same logprobs", all(abs(x - y) < 1e-5 for x, y in zip(
+            probs["token_logprobs"][first:-1], made["logprobs"]["token_logprobs"])), (probs, made))
+        t.ok("the same best tokens", all(list(x) == list(y) and all(abs(x[k] - y[k]) < 1e-4 for k in x)
+                                         for x, y in zip(probs["top_logprobs"][first:-1],
+                                                         made["logprobs"]["top_logprobs"])), (probs, made))
+        t.ok("offsets are places in the text", choice["text"].startswith(fields["prompt"] + made["text"]) and
+             all(choice["text"].encode()[at:].startswith(token.encode())
+                 for at, token in zip(probs["text_offset"], probs["tokens"])), choice)
+    _, _, data = s.ask("POST", "/v1/completions", {**asked, "stream": True})
+    chunks = [c["choices"][0] for c in events(data)[1] if c["choices"][0]["index"] == 1]
+    t.ok("in a stream", chunks[0]["logprobs"]["tokens"] == probs["tokens"][:-1] and
+         sum((c["logprobs"]["token_logprobs"] for c in chunks if c["logprobs"]), []) ==
+         probs["token_logprobs"], chunks)
+    status, _, got = s.ask("POST", "/v1/completions", {**fields, "max_tokens": 0})
+    t.ok("nothing asked for", status == 400 and got["error"]["param"] == "max_tokens", got)
+    status, _, got = s.ask("POST", "/v1/completions", {**asked, "prompt": [5] * 600})
+    t.ok("too long to be scored", status == 400 and got["error"]["code"] == "context_length_exceeded", got)
 
 
 def check_ollama(t, s):
@@ -232,7 +294,10 @@ def check_ollama(t, s):
     t.ok("tags", got["models"][0]["name"] == "tenon-tiny", got)
     _, _, got = s.ask("POST", "/api/show", {"model": "tenon-tiny:latest"})
     t.ok("show", got["model_info"]["llama.context_length"] == 512 and
-         "completion" in got["capabilities"], got)
+         "completion" in got["capabilities"] and "<|im_start|>" in got["template"] and
+         got["model_info"]["general.file_type"] == 7 and
+         got["model_info"]["tokenizer.ggml.tokens"] is None and
+         got["details"]["quantization_level"] == "Q8_0", got)
     zero = {"messages": HELLO, "options": {"temperature": 0}, "model": "tenon-tiny"}
     status, headers, data = s.ask("POST", "/api/chat", zero)
     lines = [json.loads(line) for line in data.decode().splitlines()]
@@ -245,6 +310,18 @@ def check_ollama(t, s):
     _, _, got = s.ask("POST", "/api/generate", {"prompt": HELLO[0]["content"], "stream": False,
                                                 "options": {"temperature": 0, "num_predict": 3}})
     t.ok("generate", text.startswith(got["response"]) and got["done_reason"] == "length", got)
+    _, _, openai = s.chat(logprobs=True, top_logprobs=2, max_tokens=3)
+    entries = openai["choices"][0]["logprobs"]["content"]
+    asked = {**zero, "options": {"temperature": 0, "num_predict": 3}, "logprobs": True, "top_logprobs": 2}
+    _, _, got = s.ask("POST", "/api/chat", {**asked, "stream": False})
+    t.ok("logprobs at once", got["logprobs"] == entries, got)
+    _, _, data = s.ask("POST", "/api/chat", asked)
+    lines = [json.loads(line) for line in data.decode().splitlines()]
+    t.ok("logprobs in lines", sum((x.get("logprobs", []) for x in lines), []) == entries, lines)
+    for path, wrong in (("chat", {"think": "much"}), ("chat", {"think": 3}), ("generate", {"think": 3}),
+                        ("chat", {"keep_alive": "soon"}), ("chat", {"keep_alive": [1]})):
+        status, _, got = s.ask("POST", "/api/" + path, {**zero, "prompt": "a", **wrong})
+        t.ok(f"wrong: {wrong}", status == 400 and next(iter(wrong)) in got["error"], got)
     _, _, got = s.ask("POST", "/api/generate", {"model": "tenon-tiny"})
     t.ok("load", got["done_reason"] == "load", got)
     _, _, got = s.ask("POST", "/api/chat", {**zero, "format": {"type": "boolean"}, "stream": False})
@@ -282,6 +359,11 @@ WRONG = [  # fields, param, code
     ({"messages": HELLO, "grammar": "root ::= nothing"}, "grammar", "invalid_schema"),
     ({"messages": HELLO, "functions": []}, "functions", "unsupported_parameter"),
     ({"messages": HELLO, "stream": "yes"}, "stream", None),
+    ({"messages": HELLO, "modalities": ["text", "audio"]}, "modalities", "unsupported_value"),
+    ({"messages": HELLO, "cache_salt": ""}, "cache_salt", None),
+    ({"messages": HELLO, "min_tokens": -1}, "min_tokens", None),
+    ({"messages": HELLO, "reasoning_effort": "much"}, "reasoning_effort", None),
+    ({"messages": HELLO, "continue_final_message": True}, "continue_final_message", None),
     ({"messages": HELLO, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", None),
     ({"messages": [{"role": "user", "content": "many words " * 600}]}, "messages", "context_length_exceeded"),
 ]
@@ -374,6 +456,26 @@ def check_embeddings(t, golden):
     data = base64.b64decode(coded["data"][0]["embedding"])
     t.ok("base64", [round(x, 6) for x in struct.unpack(f"<{len(data) // 4}f", data)] ==
          [round(x, 6) for x in got["data"][0]["embedding"]], coded)
+    _, _, ids = s.ask("POST", "/tokenize", {"prompt": "hello world"})
+    for given in (ids["tokens"], [ids["tokens"]]):
+        _, _, got = s.ask("POST", "/v1/embeddings", {"input": given})
+        t.ok(f"embeddings of {given}",
+             got["data"][0]["embedding"] == json.loads(alone.text)["embedding"], got)
+    for given in ([], "", [[]], [1, 99999999], [[1], "a"], [[1], 2], {}):
+        status, _, got = s.ask("POST", "/v1/embeddings", {"input": given})
+        t.ok(f"no embeddings of {given}", status == 400 and got["error"]["param"] == "input", got)
+    _, _, got = s.ask("POST", "/api/embeddings", {"prompt": "hello world"})
+    t.ok("the older route of Ollama", got == {"embedding": json.loads(alone.text)["embedding"]}, got)
+    status, _, got = s.ask("POST", "/api/embeddings", {"input": "a"})
+    t.ok("its field", status == 400 and "prompt" in got["error"], got)
+    long = "hello world " * 2000
+    status, _, got = s.ask("POST", "/v1/embeddings", {"input": long})
+    t.ok("too long", status == 400 and got["error"]["code"] == "context_length_exceeded", got)
+    status, _, got = s.ask("POST", "/api/embed", {"input": long})
+    most = s.ask("GET", "/v1/models")[2]["data"][0]["max_model_len"]
+    t.ok("cut for Ollama", status == 200 and got["prompt_eval_count"] == most, (got.get("error"), most))
+    status, _, got = s.ask("POST", "/api/embed", {"input": long, "truncate": False})
+    t.ok("unless it says no", status == 400 and "context" in got["error"], got)
     status, _, got = s.chat()
     t.ok("no text", status == 400 and got["error"]["code"] == "unsupported_model", got)
     s.end()
@@ -405,6 +507,88 @@ def check_rerank(t):
     t.ok("exit code of the reranker", s.end() == 0, s.err)
 
 
+def check_variables(t):
+    """What fields of a request are in the chat template, and what the template says of the model."""
+    g = cli.Gguf(t.model)
+    g.set_text("tokenizer.chat_template", "{{ enable_thinking }} {{ reasoning_effort }} {{ more }} "
+               "{% for m in messages %}{{ m.content }}{% endfor %}")
+    s = Server(t, *EXACT, "-c", "512", model=g.write(t.temp("variables.gguf")))
+    more = {"chat_template_kwargs": {"more": 7}}
+    both = {"chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": "own"}}
+    for fields, want in (({}, "  "), ({"reasoning_effort": "none"}, "False  "),
+                         ({"reasoning_effort": "low"}, " low "), ({"reasoning_effort": None}, "  "),
+                         ({"reasoning_effort": "high", **more}, " high 7"),
+                         ({"reasoning_effort": "none", **both}, "True own "), (more, "  7"),
+                         ({"reasoning_effort": "high", "chat_template_kwargs": {}}, " high "),
+                         ({"think": True}, "True  "), ({"think": False}, "False  "),
+                         ({"think": "max"}, " max ")):
+        turns = [{"role": "user", "content": "x"}]
+        _, _, got = s.ask("POST", "/apply-template", {"messages": turns, **fields})
+        t.ok(f"template with {fields}", got.get("prompt") == want + " x", got)
+    counts = []
+    for fields in ({}, {"think": "medium"}, {"think": True}):
+        _, _, got = s.ask("POST", "/api/generate", {"prompt": "x", "stream": False,
+                                                    "options": {"num_predict": 1}, **fields})
+        counts.append(got["prompt_eval_count"])
+    t.ok("think in /api/generate", min(counts[1:]) > counts[0], counts)
+    _, _, got = s.ask("POST", "/api/show", {"model": "variables"})
+    t.ok("capabilities", got["capabilities"] == ["completion", "tools", "thinking"], got)
+    t.ok("exit code with variables", s.end() == 0, s.err)
+
+
+def check_thoughts(t):
+    """A schema is one of the answer, and the thought before it is free."""
+    think = 2045  # <|endoftext|>, which becomes a token of text
+    g = cli.Gguf(t.model)
+    words = [word.decode() for word in g.texts("tokenizer.ggml.tokens")]
+    g.set_texts("tokenizer.ggml.tokens", [*words[:think], "<think>", *words[think + 1:]])
+    kinds = bytearray(g.keys["tokenizer.ggml.token_type"])
+    struct.pack_into("<i", kinds, 16 + 4 * think, 4)
+    g.keys["tokenizer.ggml.token_type"] = bytes(kinds)
+    chat = g.text("tokenizer.chat_template")
+    g.set_text("tokenizer.chat_template", chat + "{% if enable_thinking %}<think>\n{% endif %}"
+               "{% if enable_thinking is false %}<think></think>{% endif %}")
+    s = Server(t, *EXACT, "-c", "512", "-np", "2", model=g.write(t.temp("thoughts.gguf")))
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [12, 34]}}}
+    inside = {"chat_template_kwargs": {"enable_thinking": True}, "max_tokens": 8}
+    _, _, free = s.chat(**inside)
+    _, _, got = s.chat(response_format=form, **inside)
+    message = got["choices"][0]["message"]
+    t.ok("a thought that the prompt began", message == free["choices"][0]["message"] and
+         message["reasoning_content"] and not message["content"], (free, got))
+    own = {"logit_bias": {str(think): 100}, "max_tokens": 4}
+    _, _, got = s.chat(response_format=form, **own)
+    message = got["choices"][0]["message"]
+    t.ok("a thought of its own", message.get("reasoning_content") and not message["content"], got)
+    _, _, got = s.chat(response_format=form, reasoning_effort="none", **own)
+    t.ok("none where it is turned off", json.loads(got["choices"][0]["message"]["content"]) in (12, 34), got)
+    _, _, got = s.chat(response_format=form)
+    t.ok("or not wanted", json.loads(got["choices"][0]["message"]["content"]) in (12, 34), got)
+    for path, fields in (("chat", {"messages": HELLO}), ("generate", {"prompt": "Where does Mia live?"})):
+        _, _, got = s.ask("POST", "/api/" + path, {**fields, "format": {"enum": [12]}, "think": True,
+                                                   "stream": False, "options": {"num_predict": 4}})
+        t.ok(f"thoughts of /api/{path}", got.get("message", got).get("thinking") and
+             not got.get("message", {}).get("content", got.get("response")), got)
+    bad = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}
+    status, _, got = s.chat(response_format=bad)
+    t.ok("a wrong schema", status == 400 and got["error"]["code"] == "invalid_schema" and
+         got["error"]["param"] == "response_format.json_schema.schema", got)
+    t.ok("exit code with thoughts", s.end() == 0, s.err)
+    thought = free["choices"][0]["message"]["reasoning_content"]
+    for name, want in (("reasoning", {"content": "", "reasoning": thought}), ("none", {"content": thought})):
+        s = Server(t, *EXACT, "-c", "512", "--reasoning-field", name, model=t.temp("thoughts.gguf"))
+        _, _, got = s.chat(**inside)
+        message = got["choices"][0]["message"]
+        t.ok(f"--reasoning-field {name}", message == {"role": "assistant", "refusal": None, **want}, got)
+        _, _, data = s.chat(**inside, stream=True)
+        joined = {}
+        for chunk in events(data)[1]:
+            for key, value in chunk["choices"][0]["delta"].items():
+                joined[key] = joined.get(key, "") + value
+        t.ok(f"--reasoning-field {name} in a stream", joined == {"role": "assistant", **want}, joined)
+        s.end()
+
+
 def main():
     t, _, golden = cli.arguments()
     need_server(t)
@@ -412,12 +596,14 @@ def main():
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
     for check in (check_small_routes, check_page, check_chat, check_formats, check_stream, check_completions,
-                  check_ollama, check_wrong, check_many, check_metrics):
+                  check_scores, check_ollama, check_wrong, check_many, check_metrics):
         check(t, s)
     t.ok("exit code of the server", s.end() == 0, s.err)
     t.ok("one line says where it listens", s.err.count(b"listening on") == 1, s.err)
     check_embeddings(t, golden)
     check_rerank(t)
+    check_variables(t)
+    check_thoughts(t)
     sys.exit(t.done())
 
 

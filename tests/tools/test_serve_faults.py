@@ -28,7 +28,7 @@ def connect(s, receive=None):
     sock = socket.socket()
     if receive:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
-    sock.connect(("127.0.0.1", s.port))
+    sock.connect((getattr(s, "address", "127.0.0.1"), s.port))
     return sock
 
 
@@ -38,17 +38,18 @@ def reset(sock):
     sock.close()
 
 
-def closed(sock, seconds):
-    """Whether the server closes the connection within that time."""
+def closed(sock, seconds, answer=b""):
+    """Whether the server closes the connection within that time, after an answer that begins so."""
     sock.settimeout(seconds)
+    got = b""
     try:
-        while sock.recv(65536):
-            pass
+        while data := sock.recv(65536):
+            got += data
     except TimeoutError:
         return False
     except OSError:
         pass
-    return True
+    return got.startswith(answer)
 
 
 def threads_of(s):
@@ -141,7 +142,7 @@ def check_slow(t):
     t.ok("half of a head: closed after 10 s", closed(head, 8), time.monotonic() - start)
     t.ok("a head byte by byte, too", closed(byte, 8), time.monotonic() - start)
     t.ok("connections without a request, too", all(closed(sock, 8) for sock in idle))
-    t.ok("half of a body: closed after 31 s", closed(body, 35), time.monotonic() - start)
+    t.ok("half of a body: 408 after 31 s", closed(body, 35, b"HTTP/1.1 408"), time.monotonic() - start)
     t.ok("a client that reads nothing: given up after 30 s", s.wait_for("tenon_connections", 1, 60),
          s.metric("tenon_connections"))
     for sock in (reader, head, body, byte, *idle):
@@ -154,12 +155,10 @@ def check_slow(t):
 def check_descriptors(t):
     """No descriptor is free: no connection is accepted, nothing spins, and it goes on when some are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (48, hard))
-    try:
-        s = Server(t, *EXACT, "-np", "2", "-c", "512")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    s = Server(t, *EXACT, "-np", "2", "-c", "512")
     _, _, text = s.chat(max_tokens=4)
+    # Lower than at the start, where it would bound the number of connections.
+    resource.prlimit(s.p.pid, resource.RLIMIT_NOFILE, (int(s.metric("process_open_fds")) + 8, hard))
     kept = [connect(s) for _ in range(80)]
     time.sleep(0.5)
     before = cpu_seconds(s)
@@ -170,6 +169,56 @@ def check_descriptors(t):
         sock.close()
     status, _, got = s.chat(max_tokens=4)
     t.ok("and then it goes on", status == 200 and got["choices"] == text["choices"], got)
+    t.ok("exit code", s.end() == 0, s.err)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (48, hard))
+    try:
+        s = Server(t, *EXACT, "-np", "2", "-c", "512")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    kept = [connect(s) for _ in range(16)]
+    time.sleep(0.3)
+    got = s.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    t.ok("32 descriptors are not for connections", got.startswith(b"HTTP/1.1 503") and
+         b"retry-after: 1" in got, got)
+    for sock in kept:
+        sock.close()
+    t.ok("exit code", s.end() == 0, s.err)
+
+
+def own_address():
+    """An address of this machine that is not loopback, None: it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+    return None if address.startswith("127.") else address
+
+
+def check_addresses(t):
+    """One address of another machine gets 256 connections, also after it closed others."""
+    address = own_address()
+    if not address:
+        t.skip("addresses", "this machine has loopback only")
+        return
+    s = Server(t, *EXACT, "-np", "1", "-c", "512", "--host", "0.0.0.0", "--open")
+    s.address = address
+    kept = [connect(s) for _ in range(256)]
+    status = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    more = connect(s)
+    more.settimeout(10)
+    t.ok("256 of one address", more.recv(65536).startswith(b"HTTP/1.1 503"))
+    more.close()
+    t.ok("this machine is not counted", s.ask("GET", "/health")[0] == 200)
+    kept[7].close()
+    t.ok("one is closed", s.wait_for("tenon_connections", 256))
+    more = connect(s)
+    more.settimeout(10)
+    more.sendall(status)
+    t.ok("and another one comes", more.recv(65536).startswith(b"HTTP/1.1 200"))
+    for sock in (more, *kept):
+        sock.close()
     t.ok("exit code", s.end() == 0, s.err)
 
 
@@ -256,6 +305,7 @@ REQUESTS = [("/v1/chat/completions", {**SIX, "logprobs": True}),
             ("/v1/chat/completions", {**SIX, "stream": True}),
             ("/v1/responses", {"input": "Where does Mia live?", "max_output_tokens": 6}),
             ("/tokenize", {"content": "the house by the river"}),
+            ("/v1/completions", {"prompt": "the house by", "max_tokens": 1, "echo": True, "logprobs": 1}),
             ("/v1/chat/completions", {**SIX, "tool_choice": "required",
                                       "tools": [{"type": "function", "function": {"name": "now"}}]})]
 
@@ -322,6 +372,7 @@ def main():
     check_memory(t, library, 120)
     check_gone(t)
     check_descriptors(t)
+    check_addresses(t)
     check_log(t)
     check_signals(t)
     check_slow(t)

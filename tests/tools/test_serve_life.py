@@ -3,8 +3,10 @@
 """tenon serve: HTTP that is wrong, clients that leave, limits, keys, start and end of the server."""
 import json
 import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -26,8 +28,27 @@ def check_http(t, s):
                        ("both", b"Content-Length: 2\r\nTransfer-Encoding: chunked")):
         t.ok(f"length: {name}", status_of(post + head + b"\r\n\r\n{}") == 400)
     t.ok("no host", status_of(b"GET /health HTTP/1.1\r\n\r\n") == 400)
-    t.ok("two hosts", status_of(b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n") in (400, 403))
+    for name, host in (("two", b"localhost\r\nHost: localhost"), ("a blank", b"a b"), ("a port", b"a:b")):
+        t.ok(f"host: {name}", status_of(b"GET /health HTTP/1.1\r\nHost: " + host + b"\r\n\r\n") == 400)
+    t.ok("blanks around", status_of(b"GET /health HTTP/1.1\r\nHost:  localhost \r\n\r\n") == 200)
     t.ok("another host", status_of(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 403)
+    rest = b"\r\nHost: localhost\r\n\r\n"
+    t.ok("a long query", status_of(b"GET /health?" + b"a" * 9000 + b" HTTP/1.1" + rest) == 414)
+    t.ok("a query of 7900", status_of(b"GET /health?" + b"a" * 7900 + b" HTTP/1.1" + rest) == 200)
+    for version, want in ((b"HTTP/1.0", 200), (b"http/1.1", 400), (b"HTTP/1.1x", 400), (b"HTTP/01.1", 400),
+                          (b"HTTP/2.0", 505), (b"HTTP/9.9", 505)):
+        t.ok(f"version {version}", status_of(b"GET /health " + version + rest) == want)
+    for coding, want in ((b"identity", 400), (b"chunked, gzip", 400), (b"chunked, chunked", 400),
+                         (b"foo, chunked", 501)):
+        coded = b"Transfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\n"
+        t.ok(f"coding {coding}", status_of(post + coded) == want)
+    t.ok("two types", status_of(post + b"Content-Length: 2\r\nContent-Type: application/json\r\n"
+                                b"Content-Type: text/plain\r\n\r\n{}") == 400)
+    for value in (b"close", b"foo, Close"):
+        got = s.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: " + value + b"\r\n\r\n")
+        t.ok(f"connection {value}", b"connection: close" in got and got.endswith(b'{"status":"ok"}'), got)
+    got = s.raw(post + b"\r\n")
+    t.ok("a body without a length", got.startswith(b"HTTP/1.1 400") and b"connection: close" in got, got)
     t.ok("a long path", status_of(b"GET /" + b"a" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n") == 414)
     many = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"b" * 70000 + b"\r\n\r\n"
     t.ok("long headers", status_of(many) in (431, None))
@@ -36,6 +57,10 @@ def check_http(t, s):
         t.ok(f"no HTTP: {name}", status_of(data, 0.5) in (400, 403, None))
     expect = post + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     t.ok("100-continue", s.raw(expect, 0.5).startswith(b"HTTP/1.1 100 Continue\r\n\r\n"))
+    got = s.raw(expect.replace(b"/v1/chat", b"/v1/cat"), 0.5)
+    t.ok("no 100-continue for what is refused", got.startswith(b"HTTP/1.1 404") and
+         b"connection: close" in got, got)
+    t.ok("another expectation", status_of(expect.replace(b"100-continue", b"200-ok")) == 417)
     # A second request in one piece with the first: answered, or the connection ends; never a busy loop.
     body = b'{"content": "a"}'
     two = (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body) * 2
@@ -59,7 +84,11 @@ def check_http(t, s):
     _, headers, _ = s.ask("POST", "/tokenize", body, {"X-Request-Id": "mine-1"})
     t.ok("the client's id", headers["x-request-id"] == "mine-1", headers)
     _, headers, _ = s.ask("POST", "/tokenize", body, {"X-Request-Id": "a b"})
-    t.ok("but no other text", "x-request-id" not in headers, headers)
+    t.ok("but no other text", headers["x-request-id"].startswith("req-"), headers)
+    ids = [s.ask(*request)[1]["x-request-id"] for request in (
+        ("GET", "/health"), ("HEAD", "/"), ("GET", "/nothing"), ("OPTIONS", "/health"),
+        ("POST", "/tokenize", "{"))]
+    t.ok("every answer has an id of its own", all(ids) and len(set(ids)) == 5, ids)
 
 
 def check_leaving(t, s):
@@ -101,8 +130,9 @@ def check_limits(t):
     status, headers, got = s.chat()
     t.ok("full", status == 429 and headers["retry-after"] == "1" and
          got["error"]["code"] == "queue_full", got)
+    t.ok("counted", s.metric('tenon_rejected_total{reason="queue_full"}') == 1)
     status, _, got = s.ask("POST", "/tokenize", {"content": "a" * (1 << 20)})
-    t.ok("body limit", status == 413, got)
+    t.ok("body limit", status == 413 and s.metric('tenon_rejected_total{reason="size"}') == 1, got)
     for c, *_ in streams + [(c,) for c in waiting]:
         c.close()
     streams[0][1].close()
@@ -115,6 +145,46 @@ def check_limits(t):
     s.end()
 
 
+def check_log(t):
+    """One line for each request: id, route, status, tokens, times, reason; nothing of what was asked."""
+    s = Server(t, *EXACT, "-np", "2", "-c", "512", "-v")
+    secret = "Where does the secret Mia live?"
+    body = {"messages": [{"role": "user", "content": secret}], "max_tokens": 3, "temperature": 0}
+    _, _, got = s.ask("POST", "/v1/chat/completions", body)
+    s.ask("GET", "/no%0aline")
+    c, r = open_stream(s)
+    r.close()
+    c.close()
+    t.ok("a stream whose client leaves ends", s.wait_for('tenon_finished_total{reason="cancelled"}', 1))
+    t.ok("nothing runs", s.wait_for("tenon_requests_running", 0))
+    for _ in range(2):
+        s.ask("POST", "/v1/chat/completions", {**body, "user": "me", "colour": 1, "a\nb": 2, "seed": 1,
+                                               "logit_bias": {}, "stop": None, "tools": []})
+    s.ask("POST", "/v1/responses", {"input": "a", "max_output_tokens": 1, "store": True, "shade": 1})
+    s.ask("POST", "/api/generate", {"prompt": "a", "options": {"num_predict": 1}, "template": "",
+                                    "shift": True})
+    s.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "suffix": None, "best_of": 1,
+                                      "echo": True})
+    t.ok("fields that are not known are counted", s.metric("tenon_unknown_fields_total") == 5,
+         s.metric("tenon_unknown_fields_total"))
+    t.ok("metrics of the queue", s.metric("tenon_queue_seconds_count") == 7)
+    t.ok("metrics of passes", s.metric("tenon_step_sequences_sum") >= 4 and
+         s.wait_for("tenon_step_tokens_count", s.metric("tenon_steps_total")) and
+         s.metric("tenon_step_tokens_sum") >= got["usage"]["prompt_tokens"])
+    t.ok("exit code", s.end() == 0, s.err)
+    lines = s.err.decode().splitlines()
+    line = next((x for x in lines if got["id"] in x), "")
+    t.ok("the line of a request", re.search(
+        r"/v1/chat/completions 200 [\d.]+ ms, tokens: %d prompt, 0 cached, 3 generated, ms: [\d.]+ queue, "
+        r"[\d.]+ prefill, [\d.]+ decode, length$" % got["usage"]["prompt_tokens"], line), line)
+    t.ok("their names once", sum("the field colour of" in x for x in lines) == 1 and
+         sum("the field shade of" in x for x in lines) == 1 and sum("no plain name" in x for x in lines) == 1,
+         [x for x in lines if "the field" in x])
+    t.ok("a client that leaves", any("cancelled, the client left" in x for x in lines), lines)
+    t.ok("nothing of the client's", "secret" not in s.err.decode() and
+         not any(x.startswith("line") for x in lines), lines)
+
+
 def check_keys(t):
     path = t.temp("keys.txt")
     with open(path, "w") as f:
@@ -124,6 +194,7 @@ def check_keys(t):
     status, headers, got = s.ask("GET", "/v1/models")
     t.ok("no key", status == 401 and headers["www-authenticate"] == "Bearer" and
          got["error"]["code"] == "invalid_api_key", got)
+    t.ok("counted", s.metric('tenon_rejected_total{reason="key"}') == 1)
     for name, headers, want in (("first", {"Authorization": "Bearer first-key"}, 200),
                                 ("case of the scheme", {"Authorization": "bearer second-key"}, 200),
                                 ("of the environment", {"X-Api-Key": "third-key"}, 200),
@@ -193,17 +264,66 @@ def check_start(t, s):
     t.ok("no such host", got.code == 2 and "--host" in got.err, got.err)
 
 
+def ask_at(sock):
+    """GET /health over a connection that is there already."""
+    with sock:
+        sock.settimeout(20)
+        sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        data = b""
+        while got := sock.recv(4096):
+            data += got
+    return data.startswith(b"HTTP/1.0 200") and data.endswith(b'{"status":"ok"}')
+
+
+def wait_ready(p):
+    """What the server says when it is ready."""
+    for line in p.stderr:
+        if b"listening on" in line:
+            return line
+    return b""
+
+
+def check_sockets(t, s):
+    """The second loopback address, a Unix socket, and a socket that systemd would pass."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        t.ok("::1, too", ask_at(socket.create_connection(("::1", s.port))))
+    except OSError:
+        t.skip("::1", "this machine has none")
+    path = t.temp("tenon.sock")
+    p = subprocess.Popen([t.tenon, "serve", t.model, "--host", path, *EXACT], stderr=subprocess.PIPE,
+                         env=t.env)
+    line = wait_ready(p)
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(path)
+    t.ok("a Unix socket", f"unix:{path}".encode() in line and ask_at(client), line)
+    p.send_signal(signal.SIGTERM)
+    t.ok("it is gone at the end", p.wait(30) == 0 and not os.path.exists(path))
+    p.stderr.close()
+    with socket.create_server(("127.0.0.1", 0)) as passed:
+        port = passed.getsockname()[1]
+        script = f'exec 3<&{passed.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
+        p = subprocess.Popen(["sh", "-c", script, "sh", t.tenon, "serve", t.model, "--port", "1", *EXACT],
+                             stderr=subprocess.PIPE, env=t.env, pass_fds=[passed.fileno()])
+        early = socket.create_connection(("127.0.0.1", port))  # before the server is there
+        line = wait_ready(p)
+    t.ok("a socket that is passed", f":{port}\n".encode() in line and ask_at(early), line)
+    p.send_signal(signal.SIGTERM)
+    t.ok("exit code with it", p.wait(30) == 0)
+    p.stderr.close()
+
+
 def main():
     t, _, _ = cli.arguments()
     need_server(t)
     s = Server(t, *EXACT, "-np", "16")
     if not t.ok("the server starts", s.port is not None, s.err):
         sys.exit(t.done())
-    for check in (check_http, check_leaving, check_start):
+    for check in (check_http, check_leaving, check_start, check_sockets):
         check(t, s)
     t.ok("still well", s.ask("GET", "/health")[0] == 200)
     t.ok("exit code of the server", s.end() == 0, s.err)
-    for check in (check_limits, check_keys, check_drain):
+    for check in (check_limits, check_log, check_keys, check_drain):
         check(t)
     sys.exit(t.done())
 

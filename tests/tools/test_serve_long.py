@@ -125,11 +125,24 @@ def check_bound(t):
     t.ok("exit code", s.p.wait(40) == 0, s.err)
 
 
+def check_host(t):
+    """Blocks in the memory of the host are counted."""
+    s = Server(t, *EXACT, "-np", "1", "-c", "256", "--cache-tokens", "256", "--cache-host", "16")
+    texts = [f"{i} " + "the house by the river " * 30 for i in range(4)]
+    for text in texts + texts[:1]:
+        s.ask("POST", "/v1/completions", {"prompt": text, "max_tokens": 1, "temperature": 0})
+    t.ok("blocks in host memory", s.metric('tenon_cache_blocks{state="host"}') > 0 and
+         s.metric("tenon_cache_saved_total") > 0 and s.metric("tenon_cache_loaded_total") > 0,
+         s.ask("GET", "/metrics")[2])
+    t.ok("exit code", s.end() == 0, s.err)
+
+
 def main():
     t, _, _ = cli.arguments()
     need_server(t)
     check_gaps(t)
     check_bound(t)
+    check_host(t)
     sys.exit(t.done())
 
 

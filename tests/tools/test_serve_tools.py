@@ -297,6 +297,20 @@ def check_wrong(t, s):
     t.ok("still well", s.ask("GET", "/health")[0] == 200)
 
 
+def check_strict(t):
+    """--strict-tools: no tools as text where the template has none."""
+    for template, want in ((None, 400), (TEMPLATE, 200)):
+        g = cli.Gguf(t.model)
+        if template:
+            g.set_text("tokenizer.chat_template", template)
+        s = Server(t, *EXACT, "-c", "512", "--strict-tools", model=g.write(t.temp("strict.gguf")))
+        status, _, got = s.chat(tools=[ADD], max_tokens=2)
+        t.ok(f"--strict-tools, {want}", status == want and
+             (want == 200 or got["error"]["param"] == "tools"), got)
+        t.ok("without tools", s.chat(max_tokens=2)[0] == 200)
+        s.end()
+
+
 def main():
     t, _, _ = cli.arguments()
     need_server(t)
@@ -310,6 +324,7 @@ def main():
     t.ok("calls are counted", re.search(rb'finished_total\{reason="tool_calls"\} [1-9]', text), text[:300])
     t.ok("exit code of the server", s.end() == 0, s.err)
     check_formats(t)
+    check_strict(t)
     sys.exit(t.done())
 
 

@@ -157,6 +157,13 @@ static void test_limits(void)
     ALL(&cfg, "h </s> e", "h|</s>|e", TN_STOP_LIMIT);
     cfg.ignore_end = 0;
     ALL(&cfg, "h </s> e", "h|</s>", TN_STOP_END);
+    cfg.max_tokens = 5;
+    cfg.min_tokens = 2;
+    ALL(&cfg, "h </s> e </s> l", "h|</s>|e|</s>", TN_STOP_END);
+    cfg.min_tokens = 1;
+    ALL(&cfg, "h </s> e </s> l", "h|</s>", TN_STOP_END);
+    cfg.min_tokens = 9; // the limit comes first
+    ALL(&cfg, "h </s> e </s> l l", "h|</s>|e|</s>|l", TN_STOP_LIMIT);
 }
 
 static void test_context_full(void)

@@ -477,6 +477,30 @@ static void check_written(tn_context *ctx, const tn_vocab_trie *trie, const row 
     tn_tool_parser_destroy(&p);
 }
 
+// Answers that follow a schema, with thoughts and without tools.
+static void test_thoughts(tn_context *ctx, const tn_vocab_trie *trie)
+{
+    tn_tool_grammar_config c;
+    tn_tool_grammar_config_default(&c);
+    c.json_schema = "{\"enum\":[1]}";
+    TEST_CHECK(match(ctx, trie, &c, "1") == 1);
+    TEST_CHECK(match(ctx, trie, &c, "<think>") == -1);
+    c.may_think = 1;
+    TEST_CHECK(match(ctx, trie, &c, "1") == 1);
+    TEST_CHECK(match(ctx, trie, &c, "<think>1") == 0);
+    TEST_CHECK(match(ctx, trie, &c, "<think>a < b</think>\n\n1") == 1);
+    TEST_CHECK(match(ctx, trie, &c, "<think>a</think>2") == -1);
+    TEST_CHECK(match(ctx, trie, &c, "a</think>1") == -1);
+    c.in_thought = 1;
+    TEST_CHECK(match(ctx, trie, &c, "1") == 0);
+    TEST_CHECK(match(ctx, trie, &c, "a</think>\n1") == 1);
+    TEST_CHECK(match(ctx, trie, &c, "a</think>b") == -1);
+    c.in_thought = 0;
+    c.tools = tools;
+    TEST_CHECK(match(ctx, trie, &c, "<think>a</think>1") == 1);
+    TEST_CHECK(match(ctx, trie, &c, "<think>a</think><tool_call>") == 0);
+}
+
 // Markers that the parser reads as calls, but under which the grammar has none.
 static void test_other_markers(tn_context *ctx, const tn_vocab_trie *trie)
 {
@@ -610,6 +634,7 @@ static void test_grammars(tn_context *ctx, counting *c)
     tiny_must(tn_vocab_trie_create(ctx, t, &trie));
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) check_written(ctx, trie, &written[i]);
     test_other_markers(ctx, trie);
+    test_thoughts(ctx, trie);
     test_schemas(ctx, trie);
     test_grammar_memory(ctx, c);
     tn_vocab_trie_destroy(&trie);

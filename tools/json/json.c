@@ -41,6 +41,14 @@ static size_t char_length(const unsigned char *p, size_t n)
     return len;
 }
 
+bool json_is_text(const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t i = 0, len; i < n; i += len)
+        if ((len = char_length(p + i, n - i)) == 0) return false;
+    return true;
+}
+
 static bool is_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

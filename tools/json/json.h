@@ -30,6 +30,8 @@ void json_text(json *j, const char *key, const char *text);
 void json_bytes(json *j, const char *key, const char *text, size_t n);
 void json_int(json *j, const char *key, int64_t value);
 void json_size(json *j, const char *key, uint64_t value);
+// Whether the bytes are UTF-8.
+bool json_is_text(const char *text, size_t n);
 // A number of thousandths, with three digits behind the point.
 void json_thousandths(json *j, const char *key, uint64_t value);
 void json_number(json *j, const char *key, double value); // not finite: null

@@ -152,6 +152,12 @@ static bool host_part(const char *text, char out[HOST_SIZE])
     return strcspn(out, " ,/@?#\\\t") == n;
 }
 
+bool host_is_formed(const char *host)
+{
+    char name[HOST_SIZE];
+    return host_part(host, name);
+}
+
 // A page of another site can point its own name at this machine, and would then be of the same origin. Its
 // requests carry that name.
 bool access_host(const access_rules *a, const char *host)

@@ -26,6 +26,8 @@ void access_close(access_rules *a);
 
 // Whether one of the headers (either may be NULL) has a key of the server, or it has none.
 bool access_key(const access_rules *a, const char *authorization, const char *api_key);
+// Whether the header Host is a name or an address, with or without a port.
+bool host_is_formed(const char *host);
 bool access_host(const access_rules *a, const char *host);
 bool access_origin(const access_rules *a, const char *origin);
 

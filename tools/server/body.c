@@ -303,7 +303,10 @@ const node *node_get(const node *object, const char *key)
 {
     if (!object || object->kind != NODE_OBJECT) return NULL;
     for (const node *v = object->first; v; v = v->next)
-        if (strcmp(v->key, key) == 0) return v->kind == NODE_NULL ? NULL : v;
+        if (strcmp(v->key, key) == 0) {
+            ((node *)(uintptr_t)v)->seen = true; // the tree is in memory of the body
+            return v->kind == NODE_NULL ? NULL : v;
+        }
     return NULL;
 }
 

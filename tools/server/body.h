@@ -21,6 +21,7 @@ typedef enum node_kind { NODE_NULL, NODE_BOOL, NODE_NUMBER, NODE_TEXT, NODE_LIST
 typedef struct node {
     node_kind kind;
     bool truth;
+    bool seen;  // node_get has found it; what no handler reads has a name that is not known
     bool whole; // a number without fraction that fits into `integer`
     int64_t integer;
     double number;

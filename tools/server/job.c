@@ -49,9 +49,22 @@ static void free_job(job *j)
     free(j);
 }
 
+// What the log says about it: tokens, times, and why it ended.
+static void write_note(job *j)
+{
+    uint64_t end = j->end_ns ? j->end_ns : now_ns(), first = j->first_ns ? j->first_ns : end;
+    const char *reason = j->failed ? "error" : j->end_ns ? j->choices[0].reason : "cancelled";
+    uint64_t before = first > j->start_ns + j->queue_ns ? first - j->start_ns - j->queue_ns : 0;
+    snprintf(j->x->note, sizeof j->x->note,
+             ", tokens: %zu prompt, %d cached, %d generated, ms: %.1f queue, %.1f prefill, %.1f decode, %s",
+             j->n_prompt, j->n_cached, job_n_generated(j), (double)j->queue_ns * 1e-6, (double)before * 1e-6,
+             (double)(end - first) * 1e-6, reason ? reason : "stop");
+}
+
 // The engine still has events for choices that are open; the last one frees the job.
 static void leave_job(job *j)
 {
+    if (j->x) write_note(j);
     if (j->x) j->x->user = NULL;
     j->x = NULL;
     atomic_store(&j->left, true);
@@ -214,9 +227,9 @@ static void answer_refusal(const job *j)
         reply_error(s, j->x, ERROR_BUSY, NULL, "too many requests wait; try again later");
     else if ((grammar || schema) && (p->cfg.grammar || p->cfg.json_schema))
         reply_error(s, j->x, ERROR_SCHEMA,
-                    p->tools         ? "tools"
-                    : p->cfg.grammar ? "grammar"
-                                     : p->schema_field,
+                    p->tools          ? "tools"
+                    : p->schema_field ? p->schema_field
+                                      : "grammar",
                     "%s", j->message);
     else if (j->status == TN_ERR_ARG || j->status == TN_ERR_UNSUPPORTED)
         reply_error(s, j->x, ERROR_FIELD, start->param, "%s", j->message);
@@ -232,6 +245,7 @@ static tn_status begin_choice(job *j, int32_t i)
     *c = (choice){.job = j, .index = i};
     if (i % p->n == 0) j->n_prompt += prompt->n;
     c->echo = prompt->echo ? strdup(prompt->echo) : NULL;
+    c->text_offset = c->echo ? strlen(c->echo) : 0;
     if (j->proto->splits_thoughts && !begin_thoughts(j->m, c, prompt)) return TN_ERR_MEMORY;
     return p->tools ? begin_calls(j->m, c, p->tools) : TN_OK;
 }
@@ -335,10 +349,20 @@ static bool keep_entry(choice *c, const tn_piece *piece)
     ok = ok && grow(&tops, &c->tops_capacity, c->n_tops + n + 1, sizeof *c->tops);
     c->tops = tops;
     if (!ok) return false;
-    c->entries[c->n_entries++] =
-        (token_entry){piece->token, piece->logprob, (int32_t)c->n_tops, piece->n_logprobs};
+    c->entries[c->n_entries++] = (token_entry){.token = piece->token,
+                                               .logprob = piece->logprob,
+                                               .first_top = (int32_t)c->n_tops,
+                                               .n_top = piece->n_logprobs};
     if (n) memcpy(c->tops + c->n_tops, piece->logprobs, n * sizeof *c->tops);
     c->n_tops += n;
+    return true;
+}
+
+bool job_keep_prompt(choice *c, const tn_piece *piece)
+{
+    if (!keep_entry(c, piece)) return false;
+    c->entries[c->n_entries - 1].of_prompt = true;
+    c->text_offset = 0;
     return true;
 }
 
@@ -424,9 +448,11 @@ static bool take_piece(job *j, choice *c, const tn_engine_event *event)
     return true;
 }
 
-static void count_token(job *j, choice *c, uint64_t time_ns)
+static void count_token(job *j, choice *c, const tn_engine_event *event, uint64_t time_ns)
 {
     metrics *m = &j->s->figures;
+    if (c->n_generated == 0) metrics_queue(m, (double)event->queue_ns * 1e-9);
+    if (!j->first_ns) j->queue_ns = event->queue_ns;
     m->generated_tokens++;
     j->m->counts.generated_tokens++;
     c->n_generated++;
@@ -482,7 +508,7 @@ void job_event(server *s, const tn_engine_event *event, uint64_t time_ns)
         if (j->n_open == 0 && !j->submitting) free_job(j);
         return;
     }
-    if (event->piece->token >= 0 && !c->answer.ended) count_token(j, c, time_ns);
+    if (event->piece->token >= 0 && !c->answer.ended) count_token(j, c, event, time_ns);
     if (has_failed(j, event)) return;
     send_head(j);
     if (!c->begun && j->stream) j->proto->begin(j, c);

@@ -23,6 +23,7 @@ typedef struct token_entry {
     int32_t token;
     float logprob;
     int32_t first_top, n_top;
+    bool of_prompt; // its logprob is no number where nothing was before it
 } token_entry;
 
 typedef struct choice {
@@ -40,7 +41,7 @@ typedef struct choice {
     tn_logprob *tops;
     size_t n_entries, entries_capacity, n_tops, tops_capacity;
     size_t n_settled;               // entries of content; those after them may belong to a call
-    size_t text_offset;             // bytes of content before the entries
+    size_t text_offset;             // bytes of echo and content before the entries
     int32_t n_generated, n_thought; // tokens in all, and those of the thought
     uint64_t last_ns;
     const char *echo; // text before the content, for completions
@@ -99,7 +100,8 @@ struct job {
     size_t n_prompt;
     int32_t n_cached;
     uint64_t start_ns, first_ns, end_ns, sent_ns;
-    void *state; // of the protocol
+    uint64_t queue_ns; // that its first choice to run waited
+    void *state;       // of the protocol
     // Until job_submitted; see there.
     job_start start;
     bool submitting;
@@ -113,6 +115,8 @@ struct job {
 // A new job with params->n choices for each prompt; NULL: an error was answered. What `start` points at must
 // live until job_submitted.
 job *job_begin(model *m, exchange *x, const job_start *start);
+// Keeps the logprobs of a token of the prompt, before the choice is submitted. False: out of memory.
+bool job_keep_prompt(choice *c, const tn_piece *piece);
 // Submits its choices, on any thread, because compiling a grammar takes up to 0.1 s each. Meanwhile the job
 // takes part in all the other calls, but is not freed, nor are its choices cancelled.
 void job_submit(job *j);

@@ -11,8 +11,8 @@
 #include <tenon/version.h>
 #include <unistd.h>
 
-static const int statuses[METRIC_STATUSES] = {200, 204, 400, 401, 403, 404, 405,
-                                              408, 411, 413, 414, 429, 500, 503};
+static const int statuses[METRIC_STATUSES] = {200, 204, 304, 400, 401, 403, 404, 405, 408,
+                                              411, 413, 414, 417, 429, 500, 501, 503, 505};
 static const double first_bounds[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,
                                       .75,  1,    2.5, 5,   7.5, 10,  20,  40, 80,  160};
 static const double inter_bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15,
@@ -20,14 +20,22 @@ static const double inter_bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .
 static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10, 15,
                                         20, 30, 40, 50, 60,  120, 240, 480, 960};
 
+static const double size_bounds[] = {1,   2,   4,    8,    16,   32,   64,    128,
+                                     256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static void observe(histogram *h, const double *bounds, size_t n, double value)
+static void observe_times(histogram *h, const double *bounds, size_t n, double value, uint64_t times)
 {
     size_t i = 0;
     while (i < n && value > bounds[i]) i++;
-    h->n[i]++;
-    h->sum += value;
+    h->n[i] += times;
+    h->sum += value * (double)times;
+}
+
+static void observe(histogram *h, const double *bounds, size_t n, double value)
+{
+    observe_times(h, bounds, n, value, 1);
 }
 
 void metrics_first_token(metrics *m, double seconds)
@@ -38,6 +46,22 @@ void metrics_first_token(metrics *m, double seconds)
 void metrics_inter_token(metrics *m, double seconds)
 {
     observe(&m->inter_token, inter_bounds, COUNT(inter_bounds), seconds);
+}
+
+void metrics_queue(metrics *m, double seconds)
+{
+    observe(&m->queue, request_bounds, COUNT(request_bounds), seconds);
+}
+
+void metrics_pass(metrics *m, int32_t n_sequences)
+{
+    observe(&m->pass_sequences, size_bounds, COUNT(size_bounds), n_sequences);
+}
+
+void metrics_passes(metrics *m, uint64_t n_passes, uint64_t n_tokens)
+{
+    double mean = (double)n_tokens / (double)n_passes;
+    observe_times(&m->pass_tokens, size_bounds, COUNT(size_bounds), mean, n_passes);
 }
 
 void metrics_count_request(metrics *m, int index, int status, double seconds)
@@ -106,6 +130,15 @@ static void put_finished(FILE *f, const metrics *m)
                 (unsigned long long)m->finished[i]);
 }
 
+static void put_rejected(FILE *f, const metrics *m)
+{
+    static const char *const names[] = {"queue_full", "draining", "key", "size", "parse"};
+    head(f, "tenon_rejected_total", "counter", "Requests that were refused, by the reason.");
+    for (int i = 0; i < REJECT_COUNT; i++)
+        fprintf(f, "tenon_rejected_total{reason=\"%s\"} %llu\n", names[i],
+                (unsigned long long)m->rejected[i]);
+}
+
 // Of all engines, with the counts of those that are gone.
 static tn_engine_stats sum_engines(const server *s)
 {
@@ -124,6 +157,9 @@ static tn_engine_stats sum_engines(const server *s)
         sum.n_evicted += e.n_evicted;
         sum.n_steps += e.n_steps;
         sum.n_preempted += e.n_preempted;
+        sum.n_host += e.n_host;
+        sum.n_host_saved += e.n_host_saved;
+        sum.n_host_loaded += e.n_host_loaded;
     }
     return sum;
 }
@@ -262,6 +298,9 @@ void route_metrics(server *s, exchange *x)
     put(f, "tenon_connections", "gauge", "Open connections.", transport_n_open(s->t));
     put_requests(f, m);
     put_finished(f, m);
+    put_rejected(f, m);
+    put(f, "tenon_unknown_fields_total", "counter", "Fields of requests that were ignored as not known.",
+        (double)m->unknown_fields);
     put_engine(f, s);
     put_models(f, s);
     put_histogram(f, "tenon_time_to_first_token_seconds", "From the request to its first token.",
@@ -270,6 +309,12 @@ void route_metrics(server *s, exchange *x)
                   inter_bounds, COUNT(inter_bounds));
     put_histogram(f, "tenon_request_seconds", "From the head of a request to the end of its answer.",
                   &m->request, request_bounds, COUNT(request_bounds));
+    put_histogram(f, "tenon_queue_seconds", "Before a generation ran for the first time.", &m->queue,
+                  request_bounds, COUNT(request_bounds));
+    put_histogram(f, "tenon_step_sequences", "Sequences that got a token in a pass.", &m->pass_sequences,
+                  size_bounds, COUNT(size_bounds));
+    put_histogram(f, "tenon_step_tokens", "Tokens that a pass evaluated.", &m->pass_tokens, size_bounds,
+                  COUNT(size_bounds));
     put_process(f, s);
     const char *text = reply_text(s, &n);
     reply_bytes(x, 200, "text/plain; version=0.0.4; charset=utf-8", text, n);

@@ -14,16 +14,17 @@ enum { MESSAGE_SIZE = 1024 };
 typedef struct error_row {
     int status;
     const char *type, *code; // code NULL: null
+    int reject;              // REJECT_* and 1, 0: none
 } error_row;
 
 static const error_row errors[ERROR_COUNT] = {
-    [ERROR_JSON] = {400, "invalid_request_error", "invalid_json"},
+    [ERROR_JSON] = {400, "invalid_request_error", "invalid_json", REJECT_PARSE + 1},
     [ERROR_FIELD] = {400, "invalid_request_error", NULL},
     [ERROR_UNSUPPORTED] = {400, "invalid_request_error", "unsupported_parameter"},
     [ERROR_VALUE] = {400, "invalid_request_error", "unsupported_value"},
     [ERROR_CONTEXT] = {400, "invalid_request_error", "context_length_exceeded"},
     [ERROR_SCHEMA] = {400, "invalid_request_error", "invalid_schema"},
-    [ERROR_KEY] = {401, "authentication_error", "invalid_api_key"},
+    [ERROR_KEY] = {401, "authentication_error", "invalid_api_key", REJECT_KEY + 1},
     [ERROR_FORBIDDEN] = {403, "permission_error", NULL},
     [ERROR_PATH] = {404, "not_found_error", NULL},
     [ERROR_MODEL] = {404, "invalid_request_error", "model_not_found"},
@@ -31,11 +32,15 @@ static const error_row errors[ERROR_COUNT] = {
     [ERROR_METHOD] = {405, "invalid_request_error", NULL},
     [ERROR_REQUEST] = {400, "invalid_request_error", NULL},
     [ERROR_LENGTH] = {411, "invalid_request_error", NULL},
-    [ERROR_SIZE] = {413, "invalid_request_error", NULL},
+    [ERROR_SIZE] = {413, "invalid_request_error", NULL, REJECT_SIZE + 1},
     [ERROR_URI] = {414, "invalid_request_error", NULL},
-    [ERROR_BUSY] = {429, "rate_limit_error", "queue_full"},
+    [ERROR_LATE] = {408, "invalid_request_error", NULL},
+    [ERROR_EXPECT] = {417, "invalid_request_error", NULL},
+    [ERROR_CODING] = {501, "invalid_request_error", NULL},
+    [ERROR_VERSION] = {505, "invalid_request_error", NULL},
+    [ERROR_BUSY] = {429, "rate_limit_error", "queue_full", REJECT_QUEUE + 1},
     [ERROR_LOADING] = {503, "unavailable_error", "loading"},
-    [ERROR_DRAINING] = {503, "unavailable_error", "shutting_down"},
+    [ERROR_DRAINING] = {503, "unavailable_error", "shutting_down", REJECT_DRAINING + 1},
     [ERROR_LOST] = {503, "unavailable_error", "device_lost"},
     [ERROR_LOAD] = {500, "server_error", "model_load_failed"},
     [ERROR_TIME] = {503, "server_error", "timeout"},
@@ -154,7 +159,8 @@ static void add_error_headers(exchange *x, error_id id)
     // It would fail again.
     if (id == ERROR_TIME || id == ERROR_LOAD) exchange_header(x, "x-should-retry", "false");
     // What follows such a request in the connection cannot be trusted, or is not wanted.
-    if (id == ERROR_REQUEST || id == ERROR_LENGTH || id == ERROR_SIZE || id == ERROR_DRAINING)
+    if (id == ERROR_REQUEST || id == ERROR_LENGTH || id == ERROR_SIZE || id == ERROR_DRAINING ||
+        id == ERROR_LATE || id == ERROR_CODING || id == ERROR_VERSION)
         x->closes = true;
 }
 
@@ -165,6 +171,7 @@ void reply_error(server *s, exchange *x, error_id id, const char *param, const c
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
+    if (errors[id].reject) s->figures.rejected[errors[id].reject - 1]++;
     reply_error_json(s, x, id, param, message);
     add_error_headers(x, id);
     reply_send(s, x, errors[id].status);

@@ -96,10 +96,75 @@ static void has_worked(worker_task *task)
     free_request(r);
 }
 
+// Fields that other servers know and that change nothing here.
+static bool is_ignored(const char *name)
+{
+    static const char *const names[] = {"user",
+                                        "safety_identifier",
+                                        "metadata",
+                                        "store",
+                                        "service_tier",
+                                        "prompt_cache_key",
+                                        "prompt_cache_retention",
+                                        "verbosity",
+                                        "prediction",
+                                        "moderation",
+                                        "keep_alive",
+                                        "options",
+                                        "cache_prompt",
+                                        "return_progress",
+                                        "timings_per_token",
+                                        "include",
+                                        "truncation",
+                                        "context",
+                                        "template",
+                                        "shift",
+                                        "truncate",
+                                        "stream_options",
+                                        "logprobs",
+                                        "top_logprobs",
+                                        "tool_choice",
+                                        "parallel_tool_calls",
+                                        "encoding_format"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+// The log names a field once; names are the client's, so what is no plain word is not repeated.
+static void log_unknown(server *s, const char *name)
+{
+    enum { NAMES_MAX = 64, NAME_MAX = 40 };
+    size_t n = strlen(name);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++) hash = mix_bits(hash ^ (unsigned char)name[i]);
+    for (int i = 0; i < s->n_unknown; i++)
+        if (s->unknown[i] == hash) return;
+    if (!s->unknown) s->unknown = calloc(NAMES_MAX, sizeof *s->unknown);
+    if (!s->unknown || s->n_unknown == NAMES_MAX) return;
+    s->unknown[s->n_unknown++] = hash;
+    bool plain = n <= NAME_MAX &&
+                 strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+    tool_info(&s->tool, "the field %s of requests is not known and was ignored",
+              plain ? name : "(no plain name)");
+}
+
+static void count_unknown(request *r)
+{
+    const node *root = r->body.root;
+    if (r->outcome.failed || !root || root->kind != NODE_OBJECT) return;
+    for (const node *v = root->first; v; v = v->next) {
+        if (v->seen || is_ignored(v->key)) continue;
+        r->s->figures.unknown_fields++;
+        log_unknown(r->s, v->key);
+    }
+}
+
 static void finish(request *r)
 {
     outcome *o = &r->outcome;
     exchange *x = r->x;
+    count_unknown(r);
     x->user = NULL; // who goes on sets it anew
     r->x = NULL;
     if (o->failed && o->id == ERROR_CONTEXT)
@@ -240,10 +305,14 @@ static void answer_failure(request *r)
     fail_with(r, r->m->was_lost ? ERROR_LOST : ERROR_LOAD, r->m->was_lost ? NULL : "model", message);
 }
 
-// Ids are made of its texts for long, or a grammar for its tools.
+// Ids are made of its texts for long, or a grammar of its tools or schema, or the keys of a file are read.
 static bool takes_long(const request *r)
 {
-    return r->is_long || node_get(r->body.root, "tools");
+    static const char *const constraints[] = {"tools", "response_format", "json_schema", "format", "text"};
+    bool compiles = false;
+    for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++)
+        compiles = compiles || node_get(r->body.root, constraints[i]);
+    return r->is_long || request_needs_facts(r) || compiles;
 }
 
 // The model is ready, or it is as ready as the request needs it.
@@ -319,6 +388,18 @@ static bool keep_model(request *r)
            is_empty(node_get(root, "prompt"));
 }
 
+static bool check_keep_alive(request *r)
+{
+    int64_t seconds;
+    const node *root = r->body.root;
+    bool wrong = (r->route->flags & ROUTE_OLLAMA) && node_get(root, "keep_alive") &&
+                 !request_keep_alive(root, &seconds);
+    if (wrong)
+        refuse(r, ERROR_FIELD, "keep_alive",
+               "keep_alive: a duration such as \"5m\", or seconds, is expected");
+    return !wrong;
+}
+
 static void wait_for_model(request *r)
 {
     r->held = true;
@@ -329,7 +410,7 @@ static void wait_for_model(request *r)
 // The body was read.
 static void choose(request *r)
 {
-    if (r->outcome.failed || !find_model(r)) {
+    if (r->outcome.failed || !check_keep_alive(r) || !find_model(r)) {
         finish(r);
         return;
     }

@@ -48,6 +48,7 @@ static const route routes[] = {
     {"/api/chat",                          TEXT | O,                   NULL, route_ollama_chat, 15},
     {"/api/generate",                      TEXT | O,                   NULL, route_ollama_generate, 16},
     {"/api/embed",                         O,                          NULL, route_ollama_embed, 17},
+    {"/api/embeddings",                    O,                          NULL, route_ollama_embeddings, 21},
 };
 // clang-format on
 
@@ -71,7 +72,8 @@ const char *const route_names[METRIC_ROUTES] = {"/health",
                                                 "/api/embed",
                                                 "/v1/rerank",
                                                 "/",
-                                                "/v1/responses"};
+                                                "/v1/responses",
+                                                "/api/embeddings"};
 
 // For errors before a route is known: their form follows the path.
 static const route no_route = {"", 0, NULL, NULL, METRIC_ROUTES - 1};
@@ -95,28 +97,51 @@ static const char *methods_of(const route *r)
     return r->get ? "GET, HEAD, OPTIONS" : r->post ? "POST, OPTIONS" : "GET, HEAD, POST, OPTIONS";
 }
 
+static const struct {
+    error_id id;
+    const char *message;
+} faults[HTTP_FAULTS] = {
+    [HTTP_BAD_LENGTH] = {ERROR_REQUEST,
+                         "Content-Length is not one plain number, or comes with Transfer-Encoding"},
+    [HTTP_CHUNKED] = {ERROR_LENGTH, "chunked bodies are not accepted; send the body with its Content-Length"},
+    [HTTP_BAD_CODING] = {ERROR_REQUEST, "Transfer-Encoding does not end with chunked, once"},
+    [HTTP_OTHER_CODING] = {ERROR_CODING, "Transfer-Encoding has a coding that is not known here"},
+    [HTTP_BAD_VERSION] = {ERROR_REQUEST, "the request line does not end with HTTP/1.1 or HTTP/1.0"},
+    [HTTP_OTHER_VERSION] = {ERROR_VERSION, "HTTP/1.1 and HTTP/1.0 are spoken here"},
+    [HTTP_BAD_EXPECT] = {ERROR_EXPECT, "of Expect only 100-continue is known"},
+    [HTTP_REPEATED] = {ERROR_REQUEST, "Host or Content-Type occurs twice"},
+    [HTTP_BAD_PATH] = {ERROR_REQUEST, "the path has a byte 0"},
+    [HTTP_LONG_PATH] = {ERROR_URI, "the path or the query is too long"},
+};
+
 static bool check_http(server *s, exchange *x)
 {
     const char *host = x->headers[HEADER_HOST];
     if (x->no_memory) {
         x->closes = true;
         reply_error(s, x, ERROR_OWN, NULL, "out of memory for the headers");
-    } else if (x->announced == -2) {
-        x->announced = -1;
-        reply_error(s, x, ERROR_REQUEST, NULL,
-                    "Content-Length is not one plain number, or comes with Transfer-Encoding");
-    } else if (x->is_chunked) {
-        reply_error(s, x, ERROR_LENGTH, NULL,
-                    "chunked bodies are not accepted; send the body with its Content-Length");
-    } else if (!x->path[0]) {
-        reply_error(s, x, ERROR_URI, NULL, "the path has more than %d bytes", PATH_SIZE - 1);
+    } else if (x->fault) {
+        reply_error(s, x, faults[x->fault].id, NULL, "%s", faults[x->fault].message);
     } else if (!host && !x->http10) {
         reply_error(s, x, ERROR_REQUEST, NULL, "the header Host is missing");
+    } else if (host && !host_is_formed(host)) {
+        reply_error(s, x, ERROR_REQUEST, NULL, "the header Host is no name with or without a port");
     } else if (host && !access_host(&s->access, host)) {
         reply_error(s, x, ERROR_FORBIDDEN, NULL,
                     "this name of the host is not allowed; --allow-host of the server adds one");
     }
     return !x->status;
+}
+
+void router_identify(void *user, exchange *x)
+{
+    char id[sizeof x->id];
+    reply_id(user, x, "req-", id, sizeof id);
+}
+
+void router_late(void *user, exchange *x)
+{
+    reply_error(user, x, ERROR_LATE, NULL, "the body did not come in time");
 }
 
 // A page that a browser shows may only use the server if its origin is allowed. Without a key a request that

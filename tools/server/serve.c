@@ -7,6 +7,7 @@
 #include "tools/server/models/loader.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,6 +68,7 @@ static void take_events(model *m)
         }
         if (n == 0) return;
         m->n_failures = 0;
+        metrics_pass(&m->s->figures, n);
         for (int32_t i = 0; i < n; i++) job_event(m->s, events[i], now);
     }
 }
@@ -88,6 +90,9 @@ static void watch_progress(model *m)
     if (m->state != MODEL_READY || !m->engine) return;
     tn_engine_stats_get(m->engine, &e);
     bool moved = e.n_steps != m->n_steps;
+    uint64_t n_tokens = e.n_prompt + e.n_generated;
+    if (moved) metrics_passes(&m->s->figures, e.n_steps - m->n_steps, n_tokens - m->n_tokens);
+    m->n_tokens = n_tokens;
     if (moved && m->busy_before && now - m->progress_ns > m->longest_ns) m->longest_ns = now - m->progress_ns;
     m->busy_before = tn_engine_pending(m->engine) > 0;
     if (moved || !m->busy_before) m->progress_ns = now;
@@ -135,21 +140,25 @@ static void on_gone(void *user, exchange *x)
     double seconds = (double)(now_ns() - x->start_ns) * 1e-9;
     if (x->user) x->forget(x);
     if (x->status && x->route) metrics_count_request(&s->figures, x->route->metric, x->status, seconds);
-    tool_info(&s->tool, "%s %s %d %.1f ms%s", x->id[0] ? x->id : "-", x->path, x->status, seconds * 1e3,
-              x->status && x->ended ? "" : ", the client left");
+    // The route, not the path: that is the client's, and may hold anything.
+    const char *name = x->route ? route_names[x->route->metric] : NULL;
+    tool_info(&s->tool, "%s %s %d %.1f ms%s%s", x->id[0] ? x->id : "-", name ? name : "(no route)", x->status,
+              seconds * 1e3, x->note, x->status && x->ended ? "" : ", the client left");
 }
 
 static int open_transport(server *s)
 {
     const options *o = s->opt;
     transport_config cfg = {
-        .host = opt_text(o, OPT_HOST),
+        .host = opt_is_set(o, OPT_HOST) ? opt_text(o, OPT_HOST) : NULL,
         .port = (int)opt_int(o, OPT_PORT),
         .connections = (int)opt_int(o, OPT_CONNECTIONS),
         .body_max = (size_t)opt_int(o, OPT_BODY_LIMIT) << 20,
         .user = s,
         .head = router_head,
         .request = router_request,
+        .late = router_late,
+        .identify = router_identify,
         .gone = on_gone,
         .wake = on_wake,
         .tick = on_tick,
@@ -195,6 +204,7 @@ static void close_server(server *s)
     }
     tool_close(&s->tool);
     access_close(&s->access);
+    free(s->unknown);
     writer_close(&s->out);
     writer_close(&s->texts_out);
 }

@@ -42,6 +42,8 @@ typedef struct server {
     struct request *requests; // that have no job yet: they wait for their model, or are read
     int64_t n_requests;
     size_t n_waiting_bytes; // of their bodies
+    uint64_t *unknown;      // hashes of the names of ignored fields that the log has had
+    int n_unknown;
     uint64_t drain_ns;      // when what still runs is ended, 0: not draining
     volatile int stop;
     int code;   // exit code
@@ -67,6 +69,10 @@ typedef enum error_id {
     ERROR_LENGTH,
     ERROR_SIZE,
     ERROR_URI,
+    ERROR_LATE, // the body
+    ERROR_EXPECT,
+    ERROR_CODING,
+    ERROR_VERSION,
     ERROR_BUSY,
     ERROR_LOADING,
     ERROR_DRAINING,
@@ -127,6 +133,8 @@ typedef struct route {
 // router.c: what the transport calls.
 void router_head(void *user, exchange *x);
 void router_request(void *user, exchange *x);
+void router_late(void *user, exchange *x);
+void router_identify(void *user, exchange *x);
 extern const char *const route_names[METRIC_ROUTES];
 
 // Handlers, by file.
@@ -151,6 +159,7 @@ void route_ollama_show(struct fields *f);
 void route_ollama_chat(struct fields *f);
 void route_ollama_generate(struct fields *f);
 void route_ollama_embed(struct fields *f);
+void route_ollama_embeddings(struct fields *f);
 
 void server_wake(void *server); // from any thread
 

@@ -114,6 +114,7 @@ typedef struct tn_engine_event {
     int32_t reserved;
     const char *message;              // of the failure, else NULL
     const tn_generation_stats *stats; // so far; n_reused: tokens of the prompt that were in the cache already
+    uint64_t queue_ns; // that the request waited before it ran for the first time; 0: it did not run
 } tn_engine_event;
 // One pass: at most one event for each request. The n events are valid until the next call with this engine
 // from the stepping thread. With nothing to do it returns at once with *n = 0. On a device with memory of its

@@ -298,7 +298,8 @@ typedef struct tn_generation_config {
     // another token. Tokens are held back while one may have begun. Default none
     const char *const *bans;
     int32_t n_bans;
-    int32_t reserved;
+    // end-of-generation tokens before so many tokens do not stop, unless a grammar is complete; default 0
+    int32_t min_tokens;
     // a JSON schema that the text follows instead of a grammar; models/text/README.md lists the supported
     // keywords
     const char *json_schema;

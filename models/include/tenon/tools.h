@@ -98,14 +98,15 @@ TN_API TN_MUST_USE tn_status tn_tool_parser_end(tn_tool_parser *parser, const tn
 typedef struct tn_tool_grammar_config {
     size_t struct_size;
     const char *format; // as above; NULL (default): "hermes"
-    // As above, required: the functions that may be called. Arguments follow the schema of the parameters;
-    // where a grammar cannot express it, they are any object, unless the function says "strict": true
+    // As above: the functions that may be called. Arguments follow the schema of the parameters; where a
+    // grammar cannot express it, they are any object, unless the function says "strict": true. NULL: none,
+    // and json_schema is required
     const char *tools;
     const char *json_schema; // the answer may follow this schema instead; NULL (default): it may not
     int32_t text;            // non-zero: text may come before calls, or in their place; default 0
     int32_t single;          // non-zero: one call only; default 0: up to 64
     int32_t in_thought;      // non-zero: the prompt ended inside of a thought, which </think> ends; default 0
-    int32_t reserved;
+    int32_t may_think;       // non-zero: a thought from <think> to </think> may come first; default 0
 } tn_tool_grammar_config;
 TN_API void tn_tool_grammar_config_init(tn_tool_grammar_config *cfg, size_t struct_size);
 static inline void tn_tool_grammar_config_default(tn_tool_grammar_config *cfg)

@@ -289,6 +289,19 @@ static void put_free_answer(writer *w, const char *first, bool single)
     }
 }
 
+// The answer, and the thought before it.
+static void put_root(writer *w, const tn_tool_grammar_config *c)
+{
+    if (!c->in_thought && !c->may_think) {
+        tn_strbuf_puts(&w->out, "root ::= answer\n");
+        return;
+    }
+    put_text(w, &(text_rules){.name = "thought", .then = "behind", .markers = {"</think>"}, .n_markers = 1});
+    tn_strbuf_puts(&w->out,
+                   c->in_thought ? "root ::= thought0x0\n" : "root ::= answer | \"<think>\" thought0x0\n");
+    tn_strbuf_puts(&w->out, "behind ::= [ \\t\\n]* answer\n");
+}
+
 static tn_status put_answer(writer *w, const tn_tool_grammar_config *c)
 {
     char first[2 * MARKUP_MAX];
@@ -296,7 +309,9 @@ static tn_status put_answer(writer *w, const tn_tool_grammar_config *c)
     tn_strbuf schema;
     tn_strbuf_init(&schema, w->ctx);
     snprintf(first, sizeof first, "%s%s", w->format->markup.begin, w->format->markup.head);
-    if (c->text && !c->json_schema) {
+    if (!c->tools) {
+        tn_strbuf_puts(&w->out, "answer ::= otherroot\n");
+    } else if (c->text && !c->json_schema) {
         put_free_answer(w, first, c->single != 0);
     } else {
         put_calls(w, first, 0, c->single != 0);
@@ -309,13 +324,7 @@ static tn_status put_answer(writer *w, const tn_tool_grammar_config *c)
         if (status == TN_OK) put_renamed(&w->out, schema.data, schema.size, "other");
     }
     tn_strbuf_fini(&schema);
-    if (c->in_thought) {
-        put_text(w,
-                 &(text_rules){.name = "thought", .then = "behind", .markers = {"</think>"}, .n_markers = 1});
-        tn_strbuf_puts(&w->out, "root ::= thought0x0\nbehind ::= [ \\t\\n]* answer\n");
-    } else {
-        tn_strbuf_puts(&w->out, "root ::= answer\n");
-    }
+    put_root(w, c);
     return status;
 }
 
@@ -329,14 +338,16 @@ tn_status tn_tool_grammar(tn_context *ctx, const tn_tool_grammar_config *cfg, ch
     if (status != TN_OK) return status;
     writer w = {.ctx = ctx, .format = tn_tool_format_find(c.format)};
     if (!w.format) return tn_fail(ctx, TN_ERR_ARG, "tools: there is no format '%s' of calls", c.format);
-    if (!c.tools) return tn_fail(ctx, TN_ERR_ARG, "tools: a grammar needs them");
+    if (!c.tools && !c.json_schema) return tn_fail(ctx, TN_ERR_ARG, "tools: a grammar needs them");
     int32_t n = 0;
     tn_arena_init(&w.arena, ctx);
     tn_strbuf_init(&w.out, ctx);
-    status = put_tools(&w, c.tools, &n);
-    tn_strbuf_puts(&w.out, "call ::= ");
-    for (int32_t i = 0; i < n; i++) tn_strbuf_printf(&w.out, "%scall%d ", i ? "| " : "", (int)i);
-    tn_strbuf_puts(&w.out, "\n");
+    if (c.tools) {
+        status = put_tools(&w, c.tools, &n);
+        tn_strbuf_puts(&w.out, "call ::= ");
+        for (int32_t i = 0; i < n; i++) tn_strbuf_printf(&w.out, "%scall%d ", i ? "| " : "", (int)i);
+        tn_strbuf_puts(&w.out, "\n");
+    }
     if (status == TN_OK) status = put_answer(&w, &c);
     if (status == TN_OK) status = w.out.status;
     if (status == TN_OK)

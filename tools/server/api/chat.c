@@ -4,7 +4,17 @@
 // POST /v1/chat/completions.
 #include "tools/server/api/openai.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <tenon/graph.h>
+
+// Words of --reasoning-field.
+enum { REASONING_CONTENT, REASONING_OTHER, REASONING_NONE };
+
+static const char *thought_field(const job *j)
+{
+    return opt_int(j->s->opt, OPT_REASONING) == REASONING_OTHER ? "reasoning" : "reasoning_content";
+}
 
 static json *begin_chunk(job *j)
 {
@@ -51,7 +61,7 @@ static void chat_begin(job *j, choice *c)
 static bool chat_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
 {
     json *out = begin_choice(j, c);
-    json_bytes(out, is_thought ? "reasoning_content" : "content", text, n);
+    json_bytes(out, is_thought ? thought_field(j) : "content", text, n);
     end_chunk(j, out, NULL, j->logprobs && !is_thought && c->n_entries > 0 ? c : NULL);
     return true;
 }
@@ -137,7 +147,7 @@ static void put_message(job *j, json *out, choice *c)
         json_null(out, "content");
     else
         json_bytes(out, "content", c->content.data ? c->content.data : "", c->content.n);
-    if (c->thought.n > 0) json_bytes(out, "reasoning_content", c->thought.data, c->thought.n);
+    if (c->thought.n > 0) json_bytes(out, thought_field(j), c->thought.data, c->thought.n);
     if (c->answer.n_calls > 0) put_calls(out, c);
     json_null(out, "refusal");
     json_end_object(out);
@@ -180,9 +190,24 @@ static const protocol chat_protocol = {
     .splits_thoughts = true,
 };
 
+// The text as it is, thoughts included.
+static const protocol raw_protocol = {
+    .stream_type = "text/event-stream",
+    .begin = chat_begin,
+    .piece = chat_piece,
+    .call_begin = chat_call_begin,
+    .call_arguments = chat_call_arguments,
+    .end_choice = chat_end_choice,
+    .end = chat_end,
+    .whole = chat_whole,
+    .broken = openai_broken,
+};
+
 void route_chat(fields *f)
 {
-    text_request *t = openai_request(f, &chat_protocol, "chatcmpl-", "messages");
+    bool raw = opt_int(f->s->opt, OPT_REASONING) == REASONING_NONE;
+    const protocol *proto = raw ? &raw_protocol : &chat_protocol;
+    text_request *t = openai_request(f, proto, "chatcmpl-", "messages");
     if (t && params_read(f, &t->p, true)) openai_start_chat(f, t);
 }
 
@@ -208,7 +233,12 @@ void route_apply_template(fields *f)
     if (messages_render(f, &m, &text, &n)) {
         json *j = writer_json(f->w);
         json_object(j, NULL);
-        json_bytes(j, "prompt", text, n);
+        text_buf whole = {0};
+        bool ok =
+            text_add(&whole, text, n) && (!m.continued || text_add(&whole, m.continued, strlen(m.continued)));
+        if (ok) json_bytes(j, "prompt", whole.data, whole.n);
+        free(whole.data);
+        if (!ok) field_fail(f, ERROR_OWN, "messages", "out of memory");
         json_end_object(j);
         fields_send(f);
     }

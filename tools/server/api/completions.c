@@ -4,11 +4,47 @@
 // POST /v1/completions: text that is continued as it is.
 #include "tools/server/api/openai.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/graph.h>
 
 // --- answers ---------------------------------------------------------------------------------------------
+
+// How far a token of the prompt reaches in the echoed text. A token that the tokenizer added, or its leading
+// blank, is not there.
+static size_t echo_size(const choice *c, size_t offset, const char *text, size_t n)
+{
+    const char *rest = c->echo && offset <= strlen(c->echo) ? c->echo + offset : "";
+    if (strncmp(rest, text, n) == 0) return n;
+    return n > 0 && text[0] == ' ' && strncmp(rest, text + 1, n - 1) == 0 ? n - 1 : 0;
+}
+
+static void put_tops(const model *m, json *out, const choice *c, const token_entry *e)
+{
+    char *owned;
+    size_t n;
+    if (isnan(e->logprob)) { // the first token of a prompt
+        json_null(out, NULL);
+        return;
+    }
+    json_object(out, NULL);
+    for (int32_t k = 0; k < e->n_top; k++) {
+        const tn_logprob *top = &c->tops[e->first_top + k];
+        const char *text = openai_token_text(m, top->token, &n, &owned);
+        json_number(out, text, openai_logprob(top->logprob));
+        tn_text_free(m->r.t.ctx, owned);
+    }
+    json_end_object(out);
+}
+
+static void put_logprob(json *out, float logprob)
+{
+    if (isnan(logprob))
+        json_null(out, NULL);
+    else
+        json_number(out, NULL, openai_logprob(logprob));
+}
 
 // The form of this route: parallel lists.
 static void put_logprobs(job *j, json *out, choice *c)
@@ -25,27 +61,17 @@ static void put_logprobs(job *j, json *out, choice *c)
     }
     json_end_array(out);
     json_array(out, "token_logprobs");
-    for (size_t i = 0; i < c->n_entries; i++) json_number(out, NULL, openai_logprob(c->entries[i].logprob));
+    for (size_t i = 0; i < c->n_entries; i++) put_logprob(out, c->entries[i].logprob);
     json_end_array(out);
     json_array(out, "top_logprobs");
-    for (size_t i = 0; i < c->n_entries; i++) {
-        const token_entry *e = &c->entries[i];
-        json_object(out, NULL);
-        for (int32_t k = 0; k < e->n_top; k++) {
-            const tn_logprob *top = &c->tops[e->first_top + k];
-            const char *text = openai_token_text(m, top->token, &n, &owned);
-            json_number(out, text, openai_logprob(top->logprob));
-            tn_text_free(m->r.t.ctx, owned);
-        }
-        json_end_object(out);
-    }
+    for (size_t i = 0; i < c->n_entries; i++) put_tops(m, out, c, &c->entries[i]);
     json_end_array(out);
     json_array(out, "text_offset");
     for (size_t i = 0; i < c->n_entries; i++) {
         json_size(out, NULL, offset);
-        (void)openai_token_text(m, c->entries[i].token, &n, &owned);
+        const char *text = openai_token_text(m, c->entries[i].token, &n, &owned);
+        offset += c->entries[i].of_prompt ? echo_size(c, offset, text, n) : n;
         tn_text_free(m->r.t.ctx, owned);
-        offset += n;
     }
     json_end_array(out);
     json_end_object(out);
@@ -216,8 +242,9 @@ static void read_prompts(fields *f, text_request *p)
     for (int32_t i = 0; i < p->n && !f->failed; i++)
         if (p->list[i].n == 0)
             field_fail(f, ERROR_FIELD, "prompt", "it is empty, and the model adds no token to it");
-    if (!field_bool(f, "echo", false))
-        for (int32_t i = 0; i < p->n; i++) p->list[i].echo = NULL;
+    bool echo = field_bool(f, "echo", false);
+    p->scores = echo && p->p.logprobs;
+    for (int32_t i = 0; i < p->n && !echo; i++) p->list[i].echo = NULL;
 }
 
 void route_completions(fields *f)

@@ -47,7 +47,9 @@ static const node *part_text(reader *r, const node *part)
         text = node_get(part, "refusal");
     }
     if (!known) {
-        wrong(r, ERROR_VALUE, ".content", "only parts of type text are accepted by this model");
+        char why[120];
+        snprintf(why, sizeof why, "a part of type '%.40s' is not accepted by this model, only text", name);
+        wrong(r, ERROR_VALUE, ".content", why);
         return NULL;
     }
     if (text && text->kind == NODE_TEXT) return text;
@@ -269,27 +271,76 @@ static bool check_offered(fields *f)
     static const char *const absent[] = {"functions", "function_call", "audio", "web_search_options"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         if (field(f, absent[i])) field_fail(f, ERROR_UNSUPPORTED, absent[i], "this is not offered");
+    const node *kinds = field_of(f, "modalities", NODE_LIST);
+    for (const node *v = kinds ? kinds->first : NULL; v; v = v->next)
+        if (v->kind != NODE_TEXT || strcmp(v->text, "text") != 0)
+            field_fail(f, ERROR_VALUE, "modalities", "only text is offered");
     return !f->failed;
 }
 
-static void set_chat(fields *f, messages *m, tn_chat_config *chat)
+// --- the template ----------------------------------------------------------------------------------------
+
+// The strength of thinking that templates know, NULL: nothing is said. *off: none.
+static const char *read_effort(fields *f, bool *off)
 {
-    const node *variables = field_of(f, "chat_template_kwargs", NODE_OBJECT);
-    const node *effort = field(f, "reasoning_effort"), *think = field(f, "think");
+    static const char *const efforts[] = {"minimal", "low", "medium", "high", "xhigh", "max"};
+    const node *effort = field_of(f, "reasoning_effort", NODE_TEXT), *think = field(f, "think");
+    const char *name = "think", *text = think && think->kind == NODE_TEXT ? think->text : NULL;
+    if (think && think->kind != NODE_TEXT && think->kind != NODE_BOOL)
+        field_fail(f, ERROR_FIELD, name, "true, false, low, medium, high or max are expected");
+    if (effort) name = "reasoning_effort", text = effort->text;
+    *off = text ? strcmp(text, "none") == 0 : think && !think->truth;
+    for (size_t i = 0; text && i < sizeof efforts / sizeof *efforts; i++)
+        if (strcmp(text, efforts[i]) == 0) return efforts[i];
+    if (text && !*off)
+        field_fail(f, ERROR_FIELD, name, "none, minimal, low, medium, high, xhigh or max are expected");
+    return NULL;
+}
+
+// What the template gets besides the messages. Fields of the request yield to chat_template_kwargs.
+static void set_variables(fields *f, messages *m, tn_chat_config *chat)
+{
+    const node *given = field_of(f, "chat_template_kwargs", NODE_OBJECT), *think = field(f, "think");
+    bool off, on = think && think->kind == NODE_BOOL && think->truth;
+    const char *effort = read_effort(f, &off);
+    if (f->failed || (!given && !off && !on && !effort)) return;
+    char *copy = given ? node_copy(given) : NULL;
+    json *j = writer_json(f->w);
+    json_object(j, NULL);
+    if ((off || on) && !node_get(given, "enable_thinking")) json_bool(j, "enable_thinking", on);
+    if (effort && !node_get(given, "reasoning_effort")) json_text(j, "reasoning_effort", effort);
+    if (copy && given->n > 0) json_members(j, copy);
+    json_end_object(j);
+    m->variables = given && !copy ? NULL : writer_copy(f->w);
+    free(copy);
+    if (!m->variables) field_fail(f, ERROR_OWN, "chat_template_kwargs", "out of memory");
+    chat->variables = m->variables;
+}
+
+// The last message of the assistant is no turn then: the answer begins with its text.
+static void read_continued(fields *f, messages *m)
+{
+    if (!field_bool(f, "continue_final_message", false) || f->failed) return;
+    const tn_turn *last = &m->turns[m->n - 1];
+    if (strcmp(last->role, "assistant") != 0 || last->tool_calls || !last->content) {
+        field_fail(f, ERROR_FIELD, "continue_final_message",
+                   "the last message must be text of the assistant");
+        return;
+    }
+    m->continued = last->content;
+    m->n--;
+}
+
+bool messages_chat(fields *f, messages *m, tn_chat_config *chat)
+{
     *chat = f->m->r.chat;
     chat->local_time = chat_local_time();
     if (m->tools.all && !m->tools.generic) chat->tools = m->tools.all;
-    chat->no_generation_prompt = !field_bool(f, "add_generation_prompt", true);
-    bool off = (effort && effort->kind == NODE_TEXT && strcmp(effort->text, "none") == 0) ||
-               (think && think->kind == NODE_BOOL && !think->truth);
-    if (variables)
-        m->variables = node_copy(variables);
-    else if (off)
-        m->variables = strdup("{\"enable_thinking\":false}");
-    else
-        return;
-    if (!m->variables) field_fail(f, ERROR_OWN, "chat_template_kwargs", "out of memory");
-    chat->variables = m->variables;
+    if (m->n > 0) read_continued(f, m);
+    bool opens = field_bool(f, "add_generation_prompt", true) || m->continued;
+    chat->no_generation_prompt = !opens;
+    set_variables(f, m, chat);
+    return !f->failed;
 }
 
 static void refuse(fields *f, tn_status status)
@@ -300,13 +351,33 @@ static void refuse(fields *f, tn_status status)
                message[0] ? message : tn_status_text(status));
 }
 
+// The ids of the text that the answer continues, behind those of the prompt.
+static tn_status join_continued(fields *f, messages *m)
+{
+    int32_t *more = NULL;
+    size_t n = 0;
+    tn_status status = tn_tokenize(f->m->r.model, m->continued, strlen(m->continued), 0, &more, &n);
+    if (status != TN_OK) return status;
+    int32_t *all = malloc((m->n_ids + n + 1) * sizeof *all);
+    if (all) {
+        memcpy(all, m->ids, m->n_ids * sizeof *all);
+        if (n > 0) memcpy(all + m->n_ids, more, n * sizeof *all);
+        tn_tokens_free(f->m->r.model, m->ids);
+        m->ids = all;
+        m->n_ids += n;
+        m->joined = true;
+    }
+    tn_tokens_free(f->m->r.model, more);
+    return all ? TN_OK : TN_ERR_MEMORY;
+}
+
 bool messages_read(fields *f, messages *m)
 {
     tn_chat_config chat;
     if (!check_offered(f) || !tools_read(f, &m->tools) || !read_turns(f, m)) return false;
-    set_chat(f, m, &chat);
-    if (f->failed) return false;
+    if (!messages_chat(f, m, &chat)) return false;
     tn_status status = tn_chat_tokenize(f->m->r.model, m->turns, m->n, &chat, &m->ids, &m->n_ids);
+    if (status == TN_OK && m->continued) status = join_continued(f, m);
     if (status != TN_OK) refuse(f, status);
     return !f->failed;
 }
@@ -315,8 +386,7 @@ bool messages_render(fields *f, messages *m, char **text, size_t *n)
 {
     tn_chat_config chat;
     if (!tools_read(f, &m->tools) || !read_turns(f, m)) return false;
-    set_chat(f, m, &chat);
-    if (f->failed) return false;
+    if (!messages_chat(f, m, &chat)) return false;
     tn_status status = tn_chat_render(f->m->r.model, m->turns, m->n, &chat, text, n);
     if (status != TN_OK) refuse(f, status);
     return !f->failed;
@@ -328,7 +398,10 @@ void messages_fini(const model *of, messages *m)
     free(m->texts);
     free(m->turns);
     free(m->variables);
-    tn_tokens_free(of->r.model, m->ids);
+    if (m->joined)
+        free(m->ids);
+    else
+        tn_tokens_free(of->r.model, m->ids);
     tools_fini(of, &m->tools);
     *m = (messages){0};
 }

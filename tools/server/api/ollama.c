@@ -3,6 +3,7 @@
 //
 // The routes of Ollama that chat clients use: one JSON object a line.
 #include "tools/server/api/openai.h"
+#include "tools/server/models/details.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,15 @@ static void put_calls(json *out, const tool_call *calls, int32_t first, int32_t 
     json_end_array(out);
 }
 
+// Logprobs of the tokens since the last line.
+static void put_logprobs(job *j, json *out, choice *c)
+{
+    if (!j->logprobs || c->n_entries == 0) return;
+    json_array(out, "logprobs");
+    openai_put_entries(j, out, c);
+    json_end_array(out);
+}
+
 // `calls`: the choice whose calls belong to it, or NULL.
 static void put_text(job *j, json *out, text_part text, text_part thought, const choice *calls)
 {
@@ -103,9 +113,9 @@ static void line_begin(job *j, choice *c)
 static bool line_piece(job *j, choice *c, const char *text, size_t n, bool is_thought)
 {
     json *out = begin_line(j);
-    (void)c;
     const text_part part = {text, n}, none = {"", 0};
     put_text(j, out, is_thought ? none : part, is_thought ? part : none, NULL);
+    if (!is_thought) put_logprobs(j, out, c);
     json_bool(out, "done", false);
     json_end_object(out);
     job_send_event(j, false);
@@ -136,6 +146,7 @@ static void line_end(job *j)
 {
     json *out = begin_line(j);
     put_text(j, out, (text_part){"", 0}, (text_part){"", 0}, NULL);
+    put_logprobs(j, out, &j->choices[0]);
     put_end(j, out, &j->choices[0]);
     job_send_event(j, false);
 }
@@ -146,6 +157,7 @@ static void line_whole(job *j)
     json *out = begin_line(j);
     put_text(j, out, (text_part){c->content.data, c->content.n}, (text_part){c->thought.data, c->thought.n},
              c);
+    put_logprobs(j, out, c);
     put_end(j, out, c);
     reply_send(j->s, j->x, 200);
 }
@@ -216,7 +228,8 @@ void route_ollama_chat(fields *f)
     if (t && params_read_ollama(f, &t->p)) openai_start_chat(f, t);
 }
 
-static tn_status generate_ids(fields *f, const char *prompt, const char *system, int32_t **ids, size_t *n)
+static tn_status generate_ids(fields *f, messages *m, const char *prompt, const char *system, int32_t **ids,
+                              size_t *n)
 {
     const run_state *r = &f->m->r;
     if (field_bool(f, "raw", false))
@@ -224,8 +237,8 @@ static tn_status generate_ids(fields *f, const char *prompt, const char *system,
                            n);
     tn_turn turns[2] = {{.struct_size = sizeof *turns, .role = "system", .content = system},
                         {.struct_size = sizeof *turns, .role = "user", .content = prompt}};
-    tn_chat_config chat = r->chat;
-    chat.local_time = chat_local_time();
+    tn_chat_config chat;
+    if (!messages_chat(f, m, &chat)) return TN_ERR_ARG;
     return tn_chat_tokenize(r->model, system ? turns : turns + 1, system ? 2 : 1, &chat, ids, n);
 }
 
@@ -234,12 +247,13 @@ static void start_generate(fields *f, const char *prompt, const char *system)
     text_request *t = openai_request(f, &generate_protocol, "gen-", "prompt");
     size_t n = 0;
     if (!t || !params_read_ollama(f, &t->p)) return;
-    if (generate_ids(f, prompt, system && *system ? system : NULL, &t->ids[0], &n) != TN_OK) {
+    if (generate_ids(f, &t->turns, prompt, system && *system ? system : NULL, &t->ids[0], &n) != TN_OK) {
         field_fail(f, ERROR_FIELD, "prompt", "the chat template refuses it");
         return;
     }
     t->tokenized[0] = true;
     t->list[t->n++] = (job_prompt){t->ids[0], n, NULL};
+    if (!tools_constrain(f, &t->turns.tools, &t->p, t->ids[0], n)) return;
     openai_start(f);
 }
 
@@ -281,7 +295,7 @@ static void put_details(const model_facts *facts, json *j)
     json_text(j, NULL, facts->arch);
     json_end_array(j);
     json_text(j, "parameter_size", size);
-    json_text(j, "quantization_level", "unknown");
+    json_text(j, "quantization_level", facts->quant);
     json_end_object(j);
 }
 
@@ -331,30 +345,53 @@ void route_ollama_ps(server *s, exchange *x)
     answer_models(s, x, true);
 }
 
+// Whether its chat template writes or turns off thoughts.
+static bool has_thoughts(const char *chat_template)
+{
+    static const char *const marks[] = {"<think>", "enable_thinking", "reasoning_effort", "[THINK]",
+                                        "<|START_THINKING|>"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(chat_template, marks[i])) return true;
+    return false;
+}
+
+static void put_capabilities(const model_facts *facts, const char *chat_template, json *j)
+{
+    json_array(j, "capabilities");
+    json_text(j, NULL, facts->gives_text ? "completion" : "embedding");
+    if (facts->gives_text) json_text(j, NULL, "tools");
+    if (facts->gives_text && has_thoughts(chat_template)) json_text(j, NULL, "thinking");
+    json_end_array(j);
+}
+
+static void put_info(fields *f, const tn_file *file, json *j)
+{
+    const model_facts *facts = &f->m->facts;
+    json_object(j, "model_info");
+    json_size(j, "general.parameter_count", facts->n_params);
+    if (file)
+        details_put_keys(f->s->tool.ctx, file, j);
+    else
+        json_text(j, "general.architecture", facts->arch);
+    json_end_object(j);
+}
+
 void route_ollama_show(fields *f)
 {
-    char key[96];
-    const model_facts *facts = &f->m->facts;
+    tn_file *file = NULL;
+    if (tn_file_open(f->s->tool.ctx, f->m->path, &file) != TN_OK) file = NULL; // it is gone by now
+    char *chat_template = file ? details_template(f->s->tool.ctx, file) : strdup("");
+    const char *text = chat_template ? chat_template : "";
     json *j = writer_json(f->w);
     json_object(j, NULL);
     json_text(j, "modelfile", "");
     json_text(j, "parameters", "");
-    json_text(j, "template", "");
-    put_details(facts, j);
-    json_object(j, "model_info");
-    json_text(j, "general.architecture", facts->arch);
-    json_size(j, "general.parameter_count", facts->n_params);
-    snprintf(key, sizeof key, "%s.context_length", facts->arch);
-    json_int(j, key, facts->n_ctx);
-    snprintf(key, sizeof key, "%s.embedding_length", facts->arch);
-    json_int(j, key, facts->n_embd);
-    snprintf(key, sizeof key, "%s.block_count", facts->arch);
-    json_int(j, key, facts->n_layers);
-    json_end_object(j);
-    json_array(j, "capabilities");
-    json_text(j, NULL, facts->gives_text ? "completion" : "embedding");
-    if (facts->gives_text) json_text(j, NULL, "tools");
-    json_end_array(j);
+    json_text(j, "template", text);
+    put_details(&f->m->facts, j);
+    put_info(f, file, j);
+    put_capabilities(&f->m->facts, text, j);
     json_end_object(j);
     fields_send(f);
+    tn_file_close(&file);
+    free(chat_template);
 }

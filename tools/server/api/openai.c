@@ -4,6 +4,8 @@
 // What the OpenAI routes share: starting, usage, logprobs, ends of streams.
 #include "tools/server/api/openai.h"
 
+#include "tools/server/score.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,10 +56,40 @@ static void start(server *s, exchange *x, model *m, void **state)
     t->job = job_begin(m, x, &start);
 }
 
+typedef struct prompt_of_job {
+    text_request *t;
+    int32_t i;
+} prompt_of_job;
+
+// The choices of a prompt share its scores.
+static bool take_score(void *user, const tn_piece *piece)
+{
+    const prompt_of_job *p = user;
+    int32_t n = p->t->p.n;
+    choice *c = &p->t->job->choices[p->i * n];
+    bool ok = true;
+    for (int32_t k = 0; k < n && ok; k++) ok = job_keep_prompt(&c[k], piece);
+    return ok;
+}
+
+static void score_prompts(text_request *t)
+{
+    job *j = t->job;
+    for (int32_t i = 0; i < t->n && j->status == TN_OK; i++) {
+        prompt_of_job p = {t, i};
+        j->status = score_prompt(j->m, t->list[i].ids, t->list[i].n, t->p.sampling.n_logprobs, &j->left,
+                                 take_score, &p);
+    }
+    // The message belongs to this thread.
+    if (j->status != TN_OK) (void)tn_context_error(j->m->r.t.ctx, j->message, sizeof j->message);
+}
+
 static void submit(void *state)
 {
     text_request *t = state;
-    if (t->job) job_submit(t->job);
+    if (!t->job) return;
+    if (t->scores) score_prompts(t);
+    if (t->job->status == TN_OK) job_submit(t->job);
 }
 
 static void submitted(void *state)
@@ -72,7 +104,7 @@ void openai_start(fields *f)
     f->o->finish = start;
     f->o->work = submit;
     f->o->worked = submitted;
-    f->o->slow = t->p.cfg.grammar || t->p.cfg.json_schema;
+    f->o->slow = t->p.cfg.grammar || t->p.cfg.json_schema || t->scores;
 }
 
 void openai_start_chat(fields *f, text_request *t)
@@ -105,7 +137,7 @@ void openai_put_timings(const job *j, json *out)
 {
     int32_t n = job_n_generated(j);
     double prompt_ms = j->first_ns > j->start_ns ? (double)(j->first_ns - j->start_ns) * 1e-6 : 0;
-    double ms = j->end_ns > j->first_ns ? (double)(j->end_ns - j->first_ns) * 1e-6 : 0;
+    double ms = j->first_ns && j->end_ns > j->first_ns ? (double)(j->end_ns - j->first_ns) * 1e-6 : 0;
     json_object(out, "timings");
     json_int(out, "cache_n", j->n_cached);
     json_int(out, "prompt_n", (int64_t)j->n_prompt - j->n_cached);
@@ -147,10 +179,8 @@ static void put_token(const model *m, json *out, int32_t token, float logprob)
     tn_text_free(m->r.t.ctx, owned);
 }
 
-void openai_put_logprobs(job *j, json *out, choice *c)
+void openai_put_entries(job *j, json *out, choice *c)
 {
-    json_object(out, "logprobs");
-    json_array(out, "content");
     for (size_t i = 0; i < c->n_entries; i++) {
         const token_entry *e = &c->entries[i];
         json_object(out, NULL);
@@ -165,10 +195,17 @@ void openai_put_logprobs(job *j, json *out, choice *c)
         json_end_array(out);
         json_end_object(out);
     }
+    c->n_entries = c->n_tops = 0;
+}
+
+void openai_put_logprobs(job *j, json *out, choice *c)
+{
+    json_object(out, "logprobs");
+    json_array(out, "content");
+    openai_put_entries(j, out, c);
     json_end_array(out);
     json_null(out, "refusal");
     json_end_object(out);
-    c->n_entries = c->n_tops = 0;
 }
 
 // --- ends ------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ typedef struct text_request {
     char *echoes[PROMPTS_MAX];
     bool tokenized[PROMPTS_MAX]; // ids come from tn_tokenize, not from malloc
     int32_t n;
+    bool scores; // the logprobs of the prompts are asked for
     const protocol *proto;
     const char *id_prefix, *param;
     job *job; // NULL: not begun
@@ -35,7 +36,8 @@ void openai_start(fields *f);
 void openai_start_chat(fields *f, text_request *t);
 void openai_put_usage(const job *j, json *out);
 void openai_put_timings(const job *j, json *out);
-// The entries of the choice, which are then gone, in the form of chat.
+// The entries of the choice, which are then gone, in the form of chat: as members of a list, and the whole.
+void openai_put_entries(job *j, json *out, choice *c);
 void openai_put_logprobs(job *j, json *out, choice *c);
 // The text of a token, valid until the next call; *n its bytes.
 const char *openai_token_text(const model *m, int32_t token, size_t *n, char **owned);

@@ -40,8 +40,27 @@ static bool accepts_gzip(const char *header)
     return false;
 }
 
+// Programs that look for Ollama ask for "/"; browsers say that they want a page. Who says nothing gets it
+// too.
+static bool wants_ollama(const exchange *x)
+{
+    const char *accept = x->headers[HEADER_ACCEPT];
+    return strcmp(x->path, "/") == 0 && accept && !head_lists_type(accept, "text/html");
+}
+
+static void answer_ollama(exchange *x)
+{
+    static const char text[] = "Ollama is running";
+    exchange_header(x, "vary", "Accept");
+    reply_bytes(x, 200, "text/plain; charset=utf-8", text, sizeof text - 1);
+}
+
 void route_page(server *s, exchange *x)
 {
+    if (wants_ollama(x)) {
+        answer_ollama(x);
+        return;
+    }
     const page_file *f = NULL;
     for (size_t i = 0; i < n_page_files; i++)
         if (strcmp(page_files[i].path, x->path) == 0) f = &page_files[i];
@@ -53,7 +72,7 @@ void route_page(server *s, exchange *x)
     const page_variant *v = gzip ? &f->gzip : &f->plain;
     exchange_header(x, "etag", v->tag);
     exchange_header(x, "cache-control", "no-cache");
-    exchange_header(x, "vary", "Accept-Encoding");
+    exchange_header(x, "vary", strcmp(x->path, "/") == 0 ? "Accept, Accept-Encoding" : "Accept-Encoding");
     exchange_header(x, "content-security-policy", policy);
     exchange_header(x, "referrer-policy", "no-referrer");
     // The tags have their quotes and hold nothing that needs escapes, so being part of the list is enough.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SALT_SIZE = 1024 };
 enum { STOPS_MAX = 16, STOP_SIZE = 256, TOP_CHAT = 20, TOP_COMPLETION = 5, COMPLETION_TOKENS = 16 };
 
 // The defaults of the server's command line, with a new seed.
@@ -169,7 +170,8 @@ static void read_limit(fields *f, request_params *p, bool chat)
     int64_t otherwise = chat ? p->cfg.max_tokens : COMPLETION_TOKENS;
     int64_t n = field_int(f, "max_tokens", -1, INT32_MAX, otherwise);
     n = field_int(f, "max_completion_tokens", -1, INT32_MAX, n);
-    if (n == 0)
+    // Evaluations of models ask for the logprobs of the prompt alone.
+    if (n == 0 && (chat || !field_bool(f, "echo", false)))
         field_fail(f, ERROR_FIELD, "max_tokens", "0 was found, at least 1 is expected, or -1 for no limit");
     p->cfg.max_tokens = (int32_t)n;
 }
@@ -197,7 +199,10 @@ bool params_read(fields *f, request_params *p, bool chat)
     read_logprobs(f, p, chat);
     read_constraints(f, p);
     p->cfg.ignore_end = field_bool(f, "ignore_eos", false);
+    p->cfg.min_tokens = (int32_t)field_int(f, "min_tokens", 0, INT32_MAX, 0);
     const char *salt = field_text(f, "cache_salt", NULL);
+    if (salt && (!*salt || strlen(salt) > SALT_SIZE))
+        field_fail(f, ERROR_FIELD, "cache_salt", "1 to %d bytes are expected", SALT_SIZE);
     p->salt = salt ? hash_of(salt) : 0;
     p->n = (int32_t)field_int(f, "n", 1, f->m->facts.n_seq, 1);
     return !f->failed;
@@ -217,7 +222,8 @@ bool params_read_ollama(fields *f, request_params *p)
                    f->m->facts.n_ctx);
     read_sampling(&o, p);
     read_stops(&o, p);
-    f->failed = o.failed;
+    f->failed = f->failed || o.failed;
+    read_logprobs(f, p, true);
     if (format && format->kind == NODE_TEXT && strcmp(format->text, "json") == 0)
         set_schema(f, p, NULL, "format");
     else if (format && !(format->kind == NODE_TEXT && format->n_text == 0))

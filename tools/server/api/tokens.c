@@ -25,7 +25,14 @@ static void put_piece_object(const model *m, json *j, int32_t id)
     if (tn_detokenize(m->r.model, &id, 1, TN_TEXT_PRINT_SPECIAL, &text, &n) != TN_OK) n = 0;
     json_object(j, NULL);
     json_int(j, "id", id);
-    json_bytes(j, "piece", n ? text : "", n);
+    // A token may be a part of a character, which is no text by itself.
+    if (n > 0 && !json_is_text(text, n)) {
+        json_array(j, "piece");
+        for (size_t i = 0; i < n; i++) json_int(j, NULL, (unsigned char)text[i]);
+        json_end_array(j);
+    } else {
+        json_bytes(j, "piece", n ? text : "", n);
+    }
     json_end_object(j);
     tn_text_free(m->r.t.ctx, text);
 }

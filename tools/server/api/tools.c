@@ -198,6 +198,11 @@ bool tools_read(fields *f, tool_use *t)
     }
     t->format = tn_chat_tool_format(f->m->r.model, &f->m->r.chat);
     t->generic = !t->format;
+    if (t->generic && opt_flag(f->s->opt, OPT_STRICT_TOOLS)) {
+        field_fail(f, ERROR_VALUE, "tools",
+                   "the chat template of this model has no calls of tools that are known");
+        return false;
+    }
     if (t->generic) t->format = "hermes";
     return select_tools(f, t, list, &chosen);
 }
@@ -213,61 +218,105 @@ void tools_fini(const model *m, tool_use *t)
 
 // --- constraints -----------------------------------------------------------------------------------------
 
-static bool ends_in_thought(const model *m, const int32_t *ids, size_t n_ids, bool *inside)
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    while (n > 0 && strchr(" \t\n", text[n - 1])) n--;
+    return n >= m && strncmp(text + n - m, end, m) == 0;
+}
+
+// Whether the vocabulary has a token for the beginning of a thought that is text for the parser of answers.
+static bool knows_thoughts(const run_state *r)
+{
+    static const char begin[] = "<think>";
+    int32_t *ids = NULL;
+    char *text = NULL;
+    size_t n = 0, n_text = 0;
+    const tn_model *m = r->model;
+    bool known = tn_tokenize(m, begin, sizeof begin - 1, TN_TEXT_PARSE_SPECIAL, &ids, &n) == TN_OK &&
+                 n == 1 && tn_detokenize(m, ids, 1, 0, &text, &n_text) == TN_OK && strcmp(text, begin) == 0;
+    tn_text_free(r->t.ctx, text);
+    tn_tokens_free(m, ids);
+    return known;
+}
+
+// How an answer may begin: inside of a thought that the prompt has begun, or with one of its own. Prompts
+// that end behind a thought have turned it off.
+static bool find_thoughts(const model *m, const int32_t *ids, size_t n_ids, tn_tool_grammar_config *c)
 {
     thoughts t = {0};
     char *end = NULL;
     if (answer_prompt_end(&m->r, ids, n_ids, &end) != TN_OK) return false;
     thoughts_begin(&t, end, true);
-    *inside = thoughts_inside(&t);
+    c->in_thought = thoughts_inside(&t);
+    c->may_think = !c->in_thought && !ends_with(end, "</think>") && knows_thoughts(&m->r);
     tn_text_free(m->r.t.ctx, end);
     return true;
 }
 
 // A message "tools[2]: why" is about the schema of the allowed tool with that number, "schema: why" about the
 // one of the answer.
-static void refuse(fields *f, const tool_use *t, tn_status status)
+static void refuse(fields *f, const tool_use *t, const request_params *p, tn_status status)
 {
     char message[400] = "", path[FIELD_PATH] = "tools";
     (void)tn_context_error(f->m->r.t.ctx, message, sizeof message);
     int i = 0;
     if (strncmp(message, "schema: ", 8) == 0)
-        snprintf(path, sizeof path, "response_format.json_schema.schema");
+        snprintf(path, sizeof path, "%s", p->schema_field);
     else if (sscanf(message, "tools[%d]", &i) == 1 && i >= 0 && i < t->n_allowed)
         snprintf(path, sizeof path, "tools[%d].function.parameters", (int)t->places[i]);
     field_fail(f, status == TN_ERR_MEMORY ? ERROR_OWN : ERROR_SCHEMA, path, "%s",
                message[0] ? message : tn_status_text(status));
 }
 
+static void set_grammar(fields *f, tool_use *t, request_params *p, const tn_tool_grammar_config *c)
+{
+    tn_status status = tn_tool_grammar(f->m->r.t.ctx, c, &t->grammar);
+    if (status != TN_OK) refuse(f, t, p, status);
+    p->cfg.grammar = t->grammar;
+    p->cfg.json_schema = NULL;
+}
+
+// Without tools: a schema is one of the answer, not of the thought before it.
+static void constrain_schema(fields *f, tool_use *t, request_params *p, const int32_t *ids, size_t n_ids)
+{
+    tn_tool_grammar_config c;
+    tn_tool_grammar_config_default(&c);
+    c.json_schema = p->cfg.json_schema;
+    const char *format = tn_chat_tool_format(f->m->r.model, &f->m->r.chat);
+    bool harmony = format && strcmp(format, "harmony") == 0; // its thoughts have other markers
+    if (!c.json_schema || harmony) return;
+    if (!find_thoughts(f->m, ids, n_ids, &c))
+        field_fail(f, ERROR_OWN, p->schema_field, "out of memory");
+    else if (c.in_thought || c.may_think)
+        set_grammar(f, t, p, &c);
+}
+
 bool tools_constrain(fields *f, tool_use *t, request_params *p, const int32_t *ids, size_t n_ids)
 {
-    if (!t->all) return true;
+    bool fits = n_ids < (size_t)f->m->facts.n_ctx; // else it is refused, without the time for a grammar
+    if (!t->all) {
+        if (fits) constrain_schema(f, t, p, ids, n_ids);
+        return !f->failed;
+    }
     p->tools = t;
     p->cfg.print_special = 1; // markers of calls are special tokens in many models
     if (p->cfg.grammar) {
         field_fail(f, ERROR_FIELD, "grammar", "it excludes tools");
         return false;
     }
-    if (!t->required && !t->strict && !p->cfg.json_schema) return true;
-    if (n_ids >= (size_t)f->m->facts.n_ctx)
-        return true; // job_start refuses it, without the time for a grammar
+    if (!fits || (!t->required && !t->strict && !p->cfg.json_schema)) return true;
     tn_tool_grammar_config c;
     tn_tool_grammar_config_default(&c);
-    bool inside = false;
     c.format = t->format;
     c.tools = t->allowed;
     c.single = t->single;
     c.json_schema = t->required ? NULL : p->cfg.json_schema;
     c.text = !t->required && !c.json_schema;
-    if (!c.text && !ends_in_thought(f->m, ids, n_ids, &inside)) {
+    if (!c.text && !find_thoughts(f->m, ids, n_ids, &c))
         field_fail(f, ERROR_OWN, "tools", "out of memory");
-        return false;
-    }
-    c.in_thought = inside;
-    tn_status status = tn_tool_grammar(f->m->r.t.ctx, &c, &t->grammar);
-    if (status != TN_OK) refuse(f, t, status);
-    p->cfg.grammar = t->grammar;
-    p->cfg.json_schema = NULL;
+    else
+        set_grammar(f, t, p, &c);
     return !f->failed;
 }
 

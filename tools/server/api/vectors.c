@@ -25,7 +25,11 @@ void vectors_free(vectors *v)
     if (!v) return;
     if (v->x) v->x->user = NULL;
     for (size_t i = 0; i < v->n; i++) {
-        tn_tokens_free(v->m->r.model, (int32_t *)(uintptr_t)v->texts[i].ids);
+        int32_t *ids = (int32_t *)(uintptr_t)v->texts[i].ids;
+        if (v->given)
+            free(ids);
+        else
+            tn_tokens_free(v->m->r.model, ids);
         free(v->documents[i]);
     }
     free(v->texts);

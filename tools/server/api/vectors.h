@@ -21,6 +21,7 @@ typedef struct vectors {
     tn_status status;
     char message[256];
     bool base64, ollama;
+    bool given; // the texts are token ids of the request, from malloc
     // of rerank
     size_t top;
     bool with_text, bare;

@@ -12,12 +12,14 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { DESCRIPTORS_KEPT = 32 };
 enum { BACKLOG = 1024, FIRST_PASSED_FD = 3, ADDRESS_SIZE = 64, PORT_SIZE = 8 };
 
 static void prepare(int fd)
@@ -96,15 +98,29 @@ static int open_address(const struct addrinfo *a)
     return -1;
 }
 
-int listen_open(listeners *l, const char *host, int port)
+// The second loopback address, at the port of the first one: "localhost" may be either. Not every machine has
+// it.
+static void open_loopback6(listeners *l)
+{
+    struct sockaddr_in first;
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t size = sizeof first;
+    if (getsockname(l->fds[0], (struct sockaddr *)&first, &size) != 0) return;
+    a.sin6_port = first.sin_port;
+    const struct addrinfo info = {.ai_family = AF_INET6,
+                                  .ai_socktype = SOCK_STREAM,
+                                  .ai_addr = (struct sockaddr *)&a,
+                                  .ai_addrlen = sizeof a};
+    int fd = open_address(&info);
+    if (fd >= 0) add(l, fd);
+}
+
+static int open_host(listeners *l, const char *host, int port)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char service[PORT_SIZE];
     int error = 0;
-    *l = (listeners){.n = 0};
-    if (take_passed(l)) return 0;
-    if (host[0] == '/') return open_unix(l, host);
     snprintf(service, sizeof service, "%d", port);
     int code = getaddrinfo(host, service, &hints, &found);
     if (code != 0) return fail(EXIT_USAGE, "--host %s: %s", host, gai_strerror(code));
@@ -122,12 +138,31 @@ int listen_open(listeners *l, const char *host, int port)
                 error == EADDRINUSE ? "; another program uses it, give another --port" : "");
 }
 
+int listen_open(listeners *l, const char *host, int port)
+{
+    *l = (listeners){.n = 0};
+    if (take_passed(l)) return 0;
+    if (host && host[0] == '/') return open_unix(l, host);
+    int code = open_host(l, host ? host : "127.0.0.1", port);
+    if (!code && !host) open_loopback6(l);
+    return code;
+}
+
 void listen_close(listeners *l)
 {
     for (int i = 0; i < l->n; i++) close(l->fds[i]);
     if (l->unix_path[0]) (void)unlink(l->unix_path);
     l->n = 0;
     l->unix_path[0] = 0;
+}
+
+int listen_connections(int wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+    if (limit.rlim_cur <= DESCRIPTORS_KEPT + 1) return 1;
+    rlim_t most = limit.rlim_cur - DESCRIPTORS_KEPT;
+    return most < (rlim_t)wanted ? (int)most : wanted;
 }
 
 int listen_accept(int fd, bool *full)

@@ -17,9 +17,12 @@ typedef struct listeners {
     char unix_path[108]; // to remove at the end, "" if none
 } listeners;
 
-// 0 or an exit code after a message.
+// host NULL: the loopback addresses, 127.0.0.1 and, where there is one, ::1. 0 or an exit code after a
+// message.
 int listen_open(listeners *l, const char *host, int port);
 void listen_close(listeners *l);
+// How many of the wanted connections the limit of descriptors allows, some of which the rest needs.
+int listen_connections(int wanted);
 // A connection that waits, -1: none. *full: there is no descriptor for it.
 int listen_accept(int fd, bool *full);
 // Answers a connection with 503 and closes it.

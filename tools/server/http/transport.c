@@ -8,19 +8,23 @@
 
 #include "tools/common.h"
 #include "tools/server/http/listen.h"
+#include "tools/server/http/addresses.h"
 
 #include <libwebsockets.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum {
     HEAD_MAX = 32 * 1024,     // bytes of all headers of a request
     OUT_MAX = 1 << 20,        // bytes of a stream that wait for its client
     WRITE_SIZE = 64 * 1024,   // bytes of one write
+    LINE_MAX_SIZE = 8192,     // bytes of path and query
     DISCARD_MAX = 256 * 1024, // a refused body that is read, so that the client reads the answer
     ANSWER_HEAD = 4096,
-    ACCEPTS = 64, // connections that are accepted at a time
+    OTHER_DESCRIPTORS = 256, // that may be open besides those of connections
+    ACCEPTS = 64,            // connections that are accepted at a time
     HEAD_SECONDS = 10,
     IDLE_SECONDS = 75,
     BODY_SECONDS = 30,
@@ -38,6 +42,7 @@ struct transport {
     listeners l;
     struct lws_context *context;
     struct lws_vhost *vhost;
+    addresses addresses;
     struct lws *listening[LISTEN_MAX];
     int n_listening;
     lws_sorted_usec_list_t timer;
@@ -114,7 +119,8 @@ void exchange_begin(exchange *x, int status, const char *type, int64_t length)
     x->streams = length < 0;
     if (!x->connection) return;
     struct lws *wsi = x->connection;
-    if (x->http10 || (x->owner->draining && !x->in_body)) x->closes = true;
+    if (!x->id[0]) x->owner->cfg.identify(x->owner->cfg.user, x);
+    if (x->http10 || x->awaits_continue || (x->owner->draining && !x->in_body)) x->closes = true;
     snprintf(number, sizeof number, "%lld", (long long)length);
     bool ok = lws_add_http_header_status(wsi, (unsigned int)status, &p, end) == 0 &&
               put_header(wsi, "date:", http_date(date, sizeof date), &p, end) &&
@@ -224,6 +230,7 @@ static char *copy_token(exchange *x, struct lws *wsi, enum lws_token_indexes tok
         free(out);
         out = NULL;
     }
+    if (out) head_trim(out);
     return out;
 }
 
@@ -257,6 +264,9 @@ static void read_headers(exchange *x, struct lws *wsi)
     };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
         x->headers[tokens[i].header] = copy_token(x, wsi, tokens[i].token);
+    bool repeated = lws_hdr_fragment_length(wsi, WSI_TOKEN_HOST, 1) > 0 ||
+                    lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, 1) > 0;
+    if (repeated && !x->fault) x->fault = HTTP_REPEATED;
     x->headers[HEADER_API_KEY] = copy_named(x, wsi, "x-api-key:");
     x->headers[HEADER_REQUEST_METHOD] = copy_named(x, wsi, "access-control-request-method:");
     x->headers[HEADER_REQUEST_ID] = copy_named(x, wsi, "x-request-id:");
@@ -280,22 +290,40 @@ static http_method read_method(struct lws *wsi)
     }
 }
 
-// False: the length is no plain number. The library itself reads what it can.
-static bool read_length(exchange *x, struct lws *wsi)
+static void read_framing(exchange *x, struct lws *wsi)
 {
-    char *text = copy_token(x, wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH);
+    char *version = copy_token(x, wsi, WSI_TOKEN_HTTP);
+    char *length = copy_token(x, wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH);
     char *coding = copy_token(x, wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING);
-    bool ok = true;
-    x->is_chunked = coding != NULL;
-    if (text) {
-        enum { DIGITS = 18 };
-        size_t n = strlen(text);
-        ok = n > 0 && n <= DIGITS && strspn(text, "0123456789") == n && !coding;
-        if (ok) x->announced = strtoll(text, NULL, 10);
-    }
-    free(text);
+    char *expect = copy_token(x, wsi, WSI_TOKEN_HTTP_EXPECT);
+    char *connection = copy_token(x, wsi, WSI_TOKEN_CONNECTION);
+    http_fault of_version = head_version(version, &x->http10);
+    http_fault of_length = head_length(length, coding, &x->announced);
+    if (!x->fault) x->fault = of_version ? of_version : of_length;
+    if (!x->fault && expect && strcasecmp(expect, "100-continue") != 0) x->fault = HTTP_BAD_EXPECT;
+    x->awaits_continue = expect && !x->http10 && x->announced > 0;
+    // Without a length the library takes what follows for the next request. An empty Content-Length
+    // looks to it like none.
+    bool unframed = x->method == HTTP_POST && x->announced < 0;
+    x->closes = head_lists(connection, "close") || unframed;
+    free(version);
+    free(length);
     free(coding);
-    return ok;
+    free(expect);
+    free(connection);
+}
+
+static void read_path(exchange *x, struct lws *wsi, const char *path, size_t n)
+{
+    size_t n_query = (size_t)lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS);
+    if (memchr(path, 0, n)) {
+        x->fault = HTTP_BAD_PATH;
+    } else if (n >= sizeof x->path || n + n_query > LINE_MAX_SIZE) {
+        x->fault = HTTP_LONG_PATH;
+    } else {
+        memcpy(x->path, path, n);
+        x->path[n] = 0;
+    }
 }
 
 static void set_body_limit(exchange *x)
@@ -307,14 +335,13 @@ static void set_body_limit(exchange *x)
     x->closes = x->closes || (x->status && x->announced > DISCARD_MAX);
 }
 
-// The library answers 100-continue not itself.
+// The library does not answer 100-continue itself.
 static bool send_continue(exchange *x, struct lws *wsi)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    char *expect = copy_token(x, wsi, WSI_TOKEN_HTTP_EXPECT), buf[LWS_PRE + sizeof text];
-    bool wanted = expect && !x->http10 && !x->status;
-    free(expect);
-    if (!wanted) return true;
+    char buf[LWS_PRE + sizeof text];
+    if (!x->awaits_continue || x->status) return true;
+    x->awaits_continue = false;
     memcpy(buf + LWS_PRE, text, sizeof text - 1);
     return lws_write(wsi, (uint8_t *)buf + LWS_PRE, sizeof text - 1, LWS_WRITE_HTTP_HEADERS) >= 0;
 }
@@ -325,20 +352,11 @@ static int on_head(transport *t, struct lws *wsi, const char *path, size_t n)
     if (x) release(x);
     x = new_exchange(t, wsi);
     if (!x) return -1;
-    char *version = copy_token(x, wsi, WSI_TOKEN_HTTP);
-    x->http10 = version && strstr(version, "1.0");
-    free(version);
-    if (n < sizeof x->path) {
-        memcpy(x->path, path, n);
-        x->path[n] = 0;
-    }
+    read_path(x, wsi, path, n);
     x->method = read_method(wsi);
     x->from_loopback = peer_is_loopback(lws_get_socket_fd(wsi));
     read_headers(x, wsi);
-    if (!read_length(x, wsi)) {
-        x->closes = true;
-        x->announced = -2;
-    }
+    read_framing(x, wsi);
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
     t->cfg.head(t->cfg.user, x);
     if (x->announced > 0) {
@@ -428,7 +446,7 @@ static int on_listen(struct lws *wsi, enum lws_callback_reasons reason, void *us
     for (int i = 0; i < ACCEPTS; i++) {
         int fd = listen_accept((int)(intptr_t)lws_get_socket_fd(wsi), &full);
         if (fd < 0) break;
-        if (t->n_open >= t->cfg.connections) {
+        if (t->n_open >= t->cfg.connections || !addresses_add(&t->addresses, fd)) {
             listen_refuse(fd);
             continue;
         }
@@ -450,6 +468,12 @@ static void check_exchanges(transport *t)
     for (exchange *x = t->exchanges, *next; x; x = next) {
         next = x->next;
         bool waits = x->n_out > x->sent && !(x->in_body && !x->closes);
+        // The library gives each piece of a body the time of a head; here the whole has one limit.
+        if (x->in_body) lws_set_timeout(x->connection, NO_PENDING_TIMEOUT, 0);
+        if (x->in_body && !x->status && !x->ended && now > x->deadline_ns) {
+            x->closes = true;
+            t->cfg.late(t->cfg.user, x); // answers, which gives it another deadline
+        }
         if (((x->in_body || waits) && now > x->deadline_ns) ||
             (!x->in_body && !x->ended && peer_has_left(lws_get_socket_fd(x->connection))))
             exchange_abort(x);
@@ -507,8 +531,14 @@ int transport_open(const transport_config *cfg, transport **out)
     transport *t = calloc(1, sizeof *t);
     if (!t) return fail(EXIT_MEMORY, "out of memory for the server");
     t->cfg = *cfg;
+    t->cfg.connections = listen_connections(cfg->connections);
+    if (!addresses_open(&t->addresses, t->cfg.connections + OTHER_DESCRIPTORS)) {
+        free(t);
+        return fail(EXIT_MEMORY, "out of memory for the server");
+    }
     int code = listen_open(&t->l, cfg->host, cfg->port);
     if (code) {
+        addresses_close(&t->addresses);
         free(t);
         return code;
     }
@@ -546,6 +576,7 @@ void transport_close(transport **out)
         if (t->l.fds[i] >= 0) close(t->l.fds[i]);
     t->l.n = 0;
     listen_close(&t->l);
+    addresses_close(&t->addresses);
     free(t);
     *out = NULL;
 }

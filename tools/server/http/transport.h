@@ -6,9 +6,9 @@
 #ifndef TENON_TOOLS_SERVER_TRANSPORT_H
 #define TENON_TOOLS_SERVER_TRANSPORT_H
 
-#include <stdbool.h>
+#include "tools/server/http/head.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 typedef enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_OPTIONS, HTTP_OTHER } http_method;
 
@@ -33,12 +33,12 @@ typedef struct transport transport;
 // A request and its answer. `user` and `route` belong to the application.
 typedef struct exchange {
     http_method method;
-    char path[PATH_SIZE];        // without the query; "" if it is longer
+    char path[PATH_SIZE];        // without the query; "" where `fault` is about it
     char *headers[HEADER_COUNT]; // NULL: absent
     char *body;                  // terminated
     size_t n_body;
     int64_t announced; // Content-Length, -1: none
-    bool is_chunked;   // the body has no length
+    http_fault fault;  // why it must be refused
     bool no_memory;    // for some header: what was read of them must not be used
     bool from_loopback;
     uint64_t start_ns;
@@ -47,6 +47,7 @@ typedef struct exchange {
     void *user;
     void (*forget)(struct exchange *x); // `user` is not NULL, and the exchange ends
     char id[72];                        // x-request-id
+    char note[160];                     // of the application, for its log
     char more_headers[HEADERS_SIZE];    // lines "name: value\n" that the answer has besides its own
     // the state of transport.c
     transport *owner;
@@ -57,20 +58,23 @@ typedef struct exchange {
     size_t body_capacity;
     uint64_t deadline_ns;
     bool http10, streams, ended, closes, in_body, body_ended, lingers;
+    bool awaits_continue; // the client sends its body when it is asked to
 } exchange;
 
 typedef struct transport_config {
-    const char *host; // an address, a name, or a path that begins with '/' for a Unix socket
+    const char *host; // an address, a name, a path that begins with '/' for a Unix socket; NULL: loopback
     int port;         // 0: any
     int connections;  // at a time
     size_t body_max;  // bytes
     void *user;
     // The head of a request was read. It may be answered at once; otherwise the body is read.
     void (*head)(void *user, exchange *x);
-    void (*request)(void *user, exchange *x); // it is complete
-    void (*gone)(void *user, exchange *x);    // the client left before the answer was sent, or it was sent
-    void (*wake)(void *user);                 // after transport_wake, or see transport_watch
-    void (*tick)(void *user);                 // several times a second
+    void (*request)(void *user, exchange *x);  // it is complete
+    void (*identify)(void *user, exchange *x); // it is about to be answered and has no id
+    void (*late)(void *user, exchange *x);     // its body takes too long, and the connection will be closed
+    void (*gone)(void *user, exchange *x);     // the client left before the answer was sent, or it was sent
+    void (*wake)(void *user);                  // after transport_wake, or see transport_watch
+    void (*tick)(void *user);                  // several times a second
     void (*log)(void *user, const char *text);
 } transport_config;
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/server/models/loader.h"
 
+#include "tools/server/models/details.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/version.h>
@@ -13,8 +15,12 @@ static bool gives_text(const tn_model_info *info)
     return !info->is_encoder && !(info->n_classes > 0 && info->pooling == TN_POOLING_RANK);
 }
 
-static void keep_facts(model_facts *f, const tn_model_info *info)
+static void keep_facts(const model *m, model_facts *f, const tn_model_info *info)
 {
+    if (m->surveyed)
+        memcpy(f->quant, m->facts.quant, sizeof f->quant);
+    else
+        details_quant(m->s->tool.ctx, m->path, f->quant, sizeof f->quant);
     snprintf(f->arch, sizeof f->arch, "%s", info->arch);
     f->n_vocab = info->n_vocab;
     f->n_ctx_train = info->n_ctx_train;
@@ -53,7 +59,7 @@ static int survey(const model *m, model_facts *f)
     int code = tool_load(&t, m->path, LOAD_METADATA, &metadata);
     if (code) return code;
     tn_model_info_get(metadata, &info);
-    keep_facts(f, &info);
+    keep_facts(m, f, &info);
     code = info.has_tokenizer ? tool_engine_config(&t, &info, &session, &engine)
                               : fail(EXIT_MODEL, "%s has no tokenizer", m->path);
     if (!code) {
@@ -114,7 +120,7 @@ static int load(model *m, model_facts *f)
     r->info.struct_size = sizeof r->info;
     tn_model_info_get(r->model, &r->info);
     if (!r->info.has_tokenizer) return fail(EXIT_FAILED, "%s has no tokenizer", r->path);
-    keep_facts(f, &r->info);
+    keep_facts(m, f, &r->info);
     code = answer_options(r);
     if (!code) code = f->gives_text ? open_engine(m, f) : open_embedder(m, f);
     return code;
@@ -124,6 +130,7 @@ void loader_free(model *m)
 {
     worker_destroy(&m->w);
     tn_engine_destroy(&m->engine);
+    tn_session_destroy(&m->scorer);
     tn_embedder_destroy(&m->embedder);
     answer_fini(&m->r);
     tool_close_adapters(&m->r.t);

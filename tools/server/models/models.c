@@ -231,6 +231,8 @@ static void unload(server *s, model *m)
     sum->n_evicted += e.n_evicted;
     sum->n_steps += e.n_steps;
     sum->n_preempted += e.n_preempted;
+    sum->n_host_saved += e.n_host_saved;
+    sum->n_host_loaded += e.n_host_loaded;
 }
 
 static void lose(model *m, const char *message)
@@ -278,7 +280,7 @@ static void begin_ready(model *m, const loader_task *t)
     m->state = MODEL_READY;
     m->leaves = m->busy_before = false;
     m->n_failures = 0;
-    m->n_steps = m->longest_ns = 0;
+    m->n_steps = m->n_tokens = m->longest_ns = 0;
     m->idle_ns = m->progress_ns = now_ns();
     m->counts.loads++;
     m->counts.load_seconds += (double)(t->end_ns - t->start_ns) * 1e-9;

@@ -41,6 +41,7 @@ typedef struct device_size {
 // What is known of a file.
 typedef struct model_facts {
     char arch[64], fingerprint[64];
+    char quant[16]; // the type of most weights, as the file says
     int32_t n_vocab, n_ctx_train, n_embd, n_layers, n_ctx, n_seq;
     uint64_t n_params, weight_size, file_size, device_size;
     bool gives_text;
@@ -64,6 +65,7 @@ typedef struct model {
     tn_engine *engine;     // on a thread of its own; NULL: the model gives embeddings
     tn_embedder *embedder; // NULL: the model gives text
     worker *w;             // of the embedder
+    tn_session *scorer;    // of score.c, NULL: not needed yet
     void *watch;           // of the engine's events
     // use
     int n_users, n_held; // requests and jobs; those of them that wait until it is loaded
@@ -73,8 +75,8 @@ typedef struct model {
     int64_t keep_seconds; // that it stays without a user, -1: always
     bool leaves;          // others need its memory: it takes no more requests
     model_counts counts;
-    // of the engine, by ticks: its passes, the time of the last one, and the longest one
-    uint64_t n_steps, progress_ns, longest_ns;
+    // of the engine, by ticks: its passes, the tokens in them, the time of the last one, and the longest one
+    uint64_t n_steps, n_tokens, progress_ns, longest_ns;
     bool busy_before;
     int n_failures; // passes that failed, one after the other
 } model;
