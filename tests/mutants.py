@@ -51,7 +51,7 @@ TESTS = [
     ("models/text/grammar/", "grammar schema pattern json_read limits"),
     ("models/text/tools/", "tools pieces"),
     ("models/text/chat", "template tools generation"),
-    ("models/text/", "tokenizer vocab pieces number limits"),
+    ("models/text/", "merge tokenizer vocab pieces number limits"),
     ("models/run/state", "state adapter session"),
     ("models/run/session", "reuse state mixers window session_memory session"),
     ("models/run/sampling/constraint", "generation grammar schema sampler"),
