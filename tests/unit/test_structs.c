@@ -388,7 +388,7 @@ static const row rows[] = {
     {SIZES(tn_sampling, n_logprobs), HEAD, TN_OK, init_sampling, NULL, give_sampling, NULL},
     {SIZES(tn_chat_config, max_output), HEAD, TN_OK, init_chat_config, NULL, give_chat_config, NULL},
     {SIZES(tn_tool_config, reserved), HEAD, TN_OK, init_tool_config, NULL, give_tool_config, NULL},
-    {SIZES(tn_tool_grammar_config, reserved), AFTER(tn_tool_grammar_config, json_schema), TN_OK,
+    {SIZES(tn_tool_grammar_config, may_think), AFTER(tn_tool_grammar_config, json_schema), TN_OK,
      init_tool_grammar_config, fill_tool_grammar_config, give_tool_grammar_config, NULL},
     {SIZES(tn_feed, reserved), AFTER(tn_feed, outputs), TN_OK, NULL, fill_feed, give_feed, NULL},
     {SIZES(tn_turn, tool_calls), AFTER(tn_turn, content_parts), TN_OK, NULL, fill_turn, give_turn, NULL},
@@ -406,7 +406,7 @@ static const row rows[] = {
     {SIZES(tn_piece, reserved), HEAD, TN_OK, NULL, NULL, NULL, get_piece},
     {SIZES(tn_generation_stats, n_dropped), HEAD, TN_OK, NULL, NULL, NULL, get_generation_stats},
     // Made by the library only: programs read what struct_size covers.
-    {SIZES(tn_engine_event, stats), HEAD, TN_OK, NULL, NULL, NULL, NULL},
+    {SIZES(tn_engine_event, queue_ns), HEAD, TN_OK, NULL, NULL, NULL, NULL},
     {SIZES(tn_tool_event, id), HEAD, TN_OK, NULL, NULL, NULL, NULL},
     {SIZES(tn_span, count), HEAD, TN_OK, NULL, NULL, NULL, NULL},
     {SIZES(tn_pass_info, reserved), HEAD, TN_OK, NULL, NULL, NULL, NULL},
