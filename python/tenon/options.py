@@ -25,6 +25,7 @@ class GenerateOptions(TypedDict, total=False):
     temperature: float  # 0: always the most probable token
     logit_bias: Mapping[int, float]  # token: what is added to its logit
     ignore_end: bool
+    min_tokens: int  # a token that ends the text does not end it before so many
     print_special: bool
     context_full: int  # TN_CONTEXT_* of session.h: what happens when the cache is full
     n_keep: int  # tokens at the beginning that stay then

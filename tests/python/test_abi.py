@@ -70,7 +70,7 @@ def test_every_function_exists():
 def test_options_are_the_fields():
     """Every field of tn_sampling and tn_generation_config is an option, or made from one."""
     fields = {name for kind in (_abi.tn_sampling, _abi.tn_generation_config) for name, _ in kind._fields_}
-    made = {"struct_size", "reserved", "sampling", "stops", "n_stops", "bans", "n_bans", "bias_tokens",
+    made = {"struct_size", "sampling", "stops", "n_stops", "bans", "n_bans", "bias_tokens",
             "bias_values", "n_bias", "n_dry_breakers", "draft"}
     assert made <= fields
     assert fields - made == set(GenerateOptions.__annotations__) - {"stop", "ban", "logit_bias"}
