@@ -21,22 +21,22 @@ count() {
 
 # sanitize.sh --run LOGS TOOL NAME PROGRAM ARGUMENT...: one run, one line, which also goes to a file.
 if [ "$1" = --run ]; then
-    log=$2/$3-$4.log tool=$3 name=$4 begin=$(date +%s)
+    log=$2/$3-$4.log tool=$3 name=$4
     shift 4
     timeout "${LIMIT:-900}" compute-sanitizer --tool "$tool" --print-limit 20 --log-file "$log" \
         "$@" >"$log.out" 2>&1
     status=$?
     found=$(count "$log" 2>/dev/null)
     if [ "$status" -eq 124 ]; then
-        says="did not end within ${LIMIT:-900} s"
+        says="did not end within ${LIMIT:-900} s, see $log"
     elif [ -z "$found" ]; then
-        says="no summary, exit status $status"
+        says="no summary, exit status $status, see $log"
     elif [ "$found" -gt 0 ]; then
-        says="$found findings"
+        says="$found findings, see $log"
     elif [ "$status" -ne 0 ]; then
-        says="exit status $status without a finding"
+        says="no findings, but exit status $status, see $log"
     else
-        says="no findings, $(($(date +%s) - begin)) s"
+        says="no findings"
         rm -f "$log" "$log.out"
     fi
     echo "$tool $name: $says" >"$log.result"
@@ -81,9 +81,14 @@ for tool; do
 done
 bad=0
 for tool; do
-    n=$(cat "$logs/$tool"-*.result | wc -l)
-    clean=$(cat "$logs/$tool"-*.result | grep -c ': no findings')
+    said=$(cat "$logs/$tool"-*.result)
+    n=$(echo "$said" | wc -l)
+    clean=$(echo "$said" | grep -c ': no findings$')
+    found=$(echo "$said" | sed -n 's/.*: \([1-9][0-9]*\) findings, see .*/\1/p')
+    with=$(echo "$found" | grep -c .)
+    total=$(echo "$found" | awk '{n += $1} END {print n + 0}')
     bad=$((bad + n - clean))
-    echo "$tool: $n runs, $((n - clean)) with findings, or that failed or did not end; logs are in $logs"
+    echo "$tool: $n runs, $with with findings ($total), $((n - clean - with)) that failed or did not end"
 done
+rm -f "$logs"/*.result
 [ "$bad" -eq 0 ]

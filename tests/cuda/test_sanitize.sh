@@ -69,12 +69,17 @@ for line in 'memcheck: 4 runs, 0 with findings (0), 0 that failed or did not end
 done
 log=$dir/build/sanitize/memcheck
 asks="--tool memcheck --print-limit 20 --log-file $log"
-has "$asks-one.log $dir/build/tests/test_golden $dir/models --quick --backend cuda --model one" "$dir/asked"
+has "$asks-one.log $dir/build/tests/test_golden $dir/models --quick --brief --backend cuda --model one" \
+    "$dir/asked"
 has "$asks-copy.log $dir/build/tests/tenon-check --quick --backend cuda --op copy" "$dir/asked"
 gives 0 "$dir/models" memcheck initcheck
 [ "$(ls "$dir/build/sanitize")" = "$(printf 'racecheck-two.log\nracecheck-two.log.out')" ] || {
     echo "logs of clean runs stay" && failed=$((failed + 1))
 }
+GROUP=2 JOBS=3 gives 0 "$dir/models" memcheck
+has 'memcheck: 3 runs, 0 with findings (0), 0 that failed or did not end' "$dir/out"
+both="$dir/build/tests/test_golden $dir/models --quick --brief --backend cuda --model one,two"
+has "$asks-one-and-1-more.log $both" "$dir/asked"
 ONLY='t*' gives 1 "$dir/models" racecheck
 has 'racecheck: 1 runs, 1 with findings (3), 0 that failed or did not end' "$dir/out"
 
