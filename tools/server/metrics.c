@@ -132,9 +132,13 @@ static void put_finished(FILE *f, const metrics *m)
 
 static void put_rejected(FILE *f, const metrics *m)
 {
-    static const char *const names[] = {"queue_full", "draining", "key", "size", "parse"};
+    static const char *const names[REJECT_COUNT] = {[REJECT_QUEUE] = "queue_full",
+                                                    [REJECT_DRAINING] = "draining",
+                                                    [REJECT_KEY] = "key",
+                                                    [REJECT_SIZE] = "size",
+                                                    [REJECT_PARSE] = "parse"};
     head(f, "tenon_rejected_total", "counter", "Requests that were refused, by the reason.");
-    for (int i = 0; i < REJECT_COUNT; i++)
+    for (int i = REJECT_NONE + 1; i < REJECT_COUNT; i++)
         fprintf(f, "tenon_rejected_total{reason=\"%s\"} %llu\n", names[i],
                 (unsigned long long)m->rejected[i]);
 }

@@ -11,7 +11,15 @@
 enum { METRIC_ROUTES = 32, METRIC_STATUSES = 18, HISTOGRAM_MAX = 20 };
 enum { FINISH_STOP, FINISH_LENGTH, FINISH_TOOL_CALLS, FINISH_CANCELLED, FINISH_ERROR, FINISH_COUNT };
 
-enum { REJECT_QUEUE, REJECT_DRAINING, REJECT_KEY, REJECT_SIZE, REJECT_PARSE, REJECT_COUNT };
+enum {
+    REJECT_NONE, // an error of another kind
+    REJECT_QUEUE,
+    REJECT_DRAINING,
+    REJECT_KEY,
+    REJECT_SIZE,
+    REJECT_PARSE,
+    REJECT_COUNT
+};
 
 typedef struct histogram {
     uint64_t n[HISTOGRAM_MAX + 1]; // by bucket, not cumulative; the last one is above all bounds

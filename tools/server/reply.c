@@ -14,37 +14,37 @@ enum { MESSAGE_SIZE = 1024 };
 typedef struct error_row {
     int status;
     const char *type, *code; // code NULL: null
-    int reject;              // REJECT_* and 1, 0: none
+    int reject;              // REJECT_*
 } error_row;
 
 static const error_row errors[ERROR_COUNT] = {
-    [ERROR_JSON] = {400, "invalid_request_error", "invalid_json", REJECT_PARSE + 1},
-    [ERROR_FIELD] = {400, "invalid_request_error", NULL},
-    [ERROR_UNSUPPORTED] = {400, "invalid_request_error", "unsupported_parameter"},
-    [ERROR_VALUE] = {400, "invalid_request_error", "unsupported_value"},
-    [ERROR_CONTEXT] = {400, "invalid_request_error", "context_length_exceeded"},
-    [ERROR_SCHEMA] = {400, "invalid_request_error", "invalid_schema"},
-    [ERROR_KEY] = {401, "authentication_error", "invalid_api_key", REJECT_KEY + 1},
-    [ERROR_FORBIDDEN] = {403, "permission_error", NULL},
-    [ERROR_PATH] = {404, "not_found_error", NULL},
-    [ERROR_MODEL] = {404, "invalid_request_error", "model_not_found"},
-    [ERROR_KIND] = {400, "invalid_request_error", "unsupported_model"},
-    [ERROR_METHOD] = {405, "invalid_request_error", NULL},
-    [ERROR_REQUEST] = {400, "invalid_request_error", NULL},
-    [ERROR_LENGTH] = {411, "invalid_request_error", NULL},
-    [ERROR_SIZE] = {413, "invalid_request_error", NULL, REJECT_SIZE + 1},
-    [ERROR_URI] = {414, "invalid_request_error", NULL},
-    [ERROR_LATE] = {408, "invalid_request_error", NULL},
-    [ERROR_EXPECT] = {417, "invalid_request_error", NULL},
-    [ERROR_CODING] = {501, "invalid_request_error", NULL},
-    [ERROR_VERSION] = {505, "invalid_request_error", NULL},
-    [ERROR_BUSY] = {429, "rate_limit_error", "queue_full", REJECT_QUEUE + 1},
-    [ERROR_LOADING] = {503, "unavailable_error", "loading"},
-    [ERROR_DRAINING] = {503, "unavailable_error", "shutting_down", REJECT_DRAINING + 1},
-    [ERROR_LOST] = {503, "unavailable_error", "device_lost"},
-    [ERROR_LOAD] = {500, "server_error", "model_load_failed"},
-    [ERROR_TIME] = {503, "server_error", "timeout"},
-    [ERROR_OWN] = {500, "server_error", NULL},
+    [ERROR_JSON] = {400, "invalid_request_error", "invalid_json", REJECT_PARSE},
+    [ERROR_FIELD] = {400, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_UNSUPPORTED] = {400, "invalid_request_error", "unsupported_parameter", REJECT_NONE},
+    [ERROR_VALUE] = {400, "invalid_request_error", "unsupported_value", REJECT_NONE},
+    [ERROR_CONTEXT] = {400, "invalid_request_error", "context_length_exceeded", REJECT_NONE},
+    [ERROR_SCHEMA] = {400, "invalid_request_error", "invalid_schema", REJECT_NONE},
+    [ERROR_KEY] = {401, "authentication_error", "invalid_api_key", REJECT_KEY},
+    [ERROR_FORBIDDEN] = {403, "permission_error", NULL, REJECT_NONE},
+    [ERROR_PATH] = {404, "not_found_error", NULL, REJECT_NONE},
+    [ERROR_MODEL] = {404, "invalid_request_error", "model_not_found", REJECT_NONE},
+    [ERROR_KIND] = {400, "invalid_request_error", "unsupported_model", REJECT_NONE},
+    [ERROR_METHOD] = {405, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_REQUEST] = {400, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_LENGTH] = {411, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_SIZE] = {413, "invalid_request_error", NULL, REJECT_SIZE},
+    [ERROR_URI] = {414, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_LATE] = {408, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_EXPECT] = {417, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_CODING] = {501, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_VERSION] = {505, "invalid_request_error", NULL, REJECT_NONE},
+    [ERROR_BUSY] = {429, "rate_limit_error", "queue_full", REJECT_QUEUE},
+    [ERROR_LOADING] = {503, "unavailable_error", "loading", REJECT_NONE},
+    [ERROR_DRAINING] = {503, "unavailable_error", "shutting_down", REJECT_DRAINING},
+    [ERROR_LOST] = {503, "unavailable_error", "device_lost", REJECT_NONE},
+    [ERROR_LOAD] = {500, "server_error", "model_load_failed", REJECT_NONE},
+    [ERROR_TIME] = {503, "server_error", "timeout", REJECT_NONE},
+    [ERROR_OWN] = {500, "server_error", NULL, REJECT_NONE},
 };
 
 int64_t unix_seconds(void)
@@ -171,7 +171,7 @@ void reply_error(server *s, exchange *x, error_id id, const char *param, const c
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    if (errors[id].reject) s->figures.rejected[errors[id].reject - 1]++;
+    s->figures.rejected[errors[id].reject]++;
     reply_error_json(s, x, id, param, message);
     add_error_headers(x, id);
     reply_send(s, x, errors[id].status);
