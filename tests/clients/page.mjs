@@ -269,7 +269,7 @@ async function main() {
   if (!browserPath) skip("no Chromium");
   delete process.env.TENON_API_KEY;
   const { child, url } = await serve(tenon, model);
-  const html = await (await fetch(url)).text();
+  const html = await (await fetch(url, { headers: { accept: "text/html" } })).text();
   if (!html.includes("open-settings")) {
     child.kill();
     skip("this build has the plain page");
