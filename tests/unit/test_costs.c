@@ -218,7 +218,7 @@ static void check_texts(void)
             check(name, parse_text);
         }
     static const struct {
-        const char *name, *unit;
+        const char *name, *repeated;
         void (*make)(tiny_vocab *);
     } rows[] = {{"text of cut tokens, SPM", "#", cut_spm},
                 {"text of cut tokens and others, SPM", "#a", cut_spm},
@@ -229,7 +229,7 @@ static void check_texts(void)
                 {"text that becomes longer", "a", expand_ugm}};
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
         make_vocab = rows[i].make;
-        repeat("", rows[i].unit, "");
+        repeat("", rows[i].repeated, "");
         check(rows[i].name, parse_text);
     }
 }
@@ -337,7 +337,7 @@ static tn_status parse_template(tn_context *ctx, const void *data, size_t n)
 static void check_templates(void)
 {
     static const struct {
-        const char *name, *head, *unit, *tail;
+        const char *name, *head, *repeated, *tail;
     } rows[] = {
         {"template of text", "", "text ", ""},
         {"template of tags", "", "{{", ""},
@@ -354,7 +354,7 @@ static void check_templates(void)
         {"template of indices", "{{ a", "[0]", " }}"},
     };
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
-        repeat(rows[i].head, rows[i].unit, rows[i].tail);
+        repeat(rows[i].head, rows[i].repeated, rows[i].tail);
         check(rows[i].name, parse_template);
     }
     number("{% set d = {", "'k%d': 1, ", "'x': 2} %}{{ d.x }}");

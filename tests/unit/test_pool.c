@@ -548,10 +548,25 @@ enum { FORKS = 0 };
 #else
 enum { FORKS = 1 };
 #endif
+// The allocator of AddressSanitizer does not hold its locks during a fork before LLVM 17 and GCC 14. A thread
+// that is starting allocates with it, and a child that inherits such a lock waits for it without end.
+#if defined(__SANITIZE_ADDRESS__)
+enum { FORKS_BESIDE_STARTING_THREADS = 0 };
+#elif defined(__has_feature)
+enum { FORKS_BESIDE_STARTING_THREADS = !__has_feature(address_sanitizer) };
+#else
+enum { FORKS_BESIDE_STARTING_THREADS = 1 };
+#endif
+
+static void wait_until_asleep(tn_context *ctx)
+{
+    while (atomic_load(&ctx->pool.n_sleeping) < ctx->pool.n_workers) pause_ms(1);
+}
 
 // Whether the child, which has no thread but its own, can use a context of its own, and that of its parent.
 static bool child_works(tn_context *inherited)
 {
+    if (!FORKS_BESIDE_STARTING_THREADS) wait_until_asleep(inherited);
     pid_t child = fork();
     if (child == 0) {
         tn_context *own = context(OWN, THREADS, true);
