@@ -386,6 +386,13 @@ static void cases_many_keys(check_run *run)
         {.kv_len = {900}, .heads = 33, .kv_heads = 3, .k_dim = 96, .v_dim = 64},
         {.kv_len = {2100}, .heads = 33, .kv_heads = 33, .k_dim = 128, .v_dim = 128},
         {.kv_len = {2112}, .heads = 66, .kv_heads = 66, .k_dim = 64, .v_dim = 64},
+        {.kv_len = {1500},
+         .heads = 16,
+         .kv_heads = 1,
+         .k_dim = 576,
+         .v_dim = 512,
+         .v_longer = 64,
+         .v_in_k = true},
     };
     static const tn_attention_params params[] = {{.causal = 1},
                                                  {.causal = 1, .window = 905},

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention over compressed caches (DeepSeek-V2, 2024, section 2.1) for up to 16 rows of queries on compute
-// capability 9.0: o = softmax(scale q K^T + mask) V, where all heads share a key of up to 576 elements in
-// f16, and the value is the first part of the same row.
+// capability 9.0: o = softmax(scale q K^T + mask) V, where all heads share a key of up to 576 elements in f16
+// or bf16, and the value is the first part of the same row.
 //
 // Grid (splits, row tiles, KV heads); row tiles as in attention_rows.cuh. A block is a warpgroup that
 // multiplies and a warp that copies. Tiles of 64 keys come as boxes of 64 keys by 64 elements (128 bytes,
@@ -16,12 +16,15 @@
 // and weights of the four warps meet in shared memory.
 //
 // With a small number of row tiles the keys are split over blocks, and a second kernel (attention_wide.cu)
-// adds their results in the order of the splits. Rounded to f16: Q (declared in kernels.def) and P.
+// adds their results in the order of the splits. Rounded to f16: Q (declared in kernels.def) and P. With a
+// cache of bf16 each of them is a sum of two numbers in bf16 (8 + 8 bits, so at least as exact as f16), and a
+// product is two instructions: nothing of the cache has to be converted.
 //
 // Bytes moved: the visible rows of the cache once. Operations: 2 (D + Dv) per visible (row, key). A tile has
 // 73.7 KB, 2.2 us at a multiprocessor's share of the memory's rate; its products read A of 2 KB in 16 clocks
-// each, 68 times: 0.65 us. Limit: memory. NVIDIA H200, 2026-11-23, 16 heads of 576: 12.7 us for 1 query and
-// 4096 keys, 25.4 us for 32768, 51.6 us for 32 sequences of 4096 keys (67 % of the rate of pure reads).
+// each, 68 times (136 with bf16): 0.65 us (1.3). Limit: memory. NVIDIA H200, 2026-11-23, 16 heads of 576 in
+// f16: 12.7 us for 1 query and 4096 keys, 25.4 us for 32768, 51.6 us for 32 sequences of 4096 keys (67 % of
+// the rate of pure reads). bf16 was not timed.
 #include "backends/cuda/attention/attention_latent_args.h"
 #include "backends/cuda/attention/attention_rows.cuh"
 #include "backends/cuda/attention/attention_wide.cuh"
@@ -32,17 +35,20 @@ enum {
     KEYS = 64,  // of a tile; divides the rows of a page
     BOXES = 9,  // of a key, 64 elements each; beyond its end the copies give zeros
     VALUES = 8, // boxes of a value, the last of which may be incomplete
-    SLOTS = 24, // of the ring
     GROUP = 128,
     THREADS = GROUP + TN_WARP,
     MIN_TILES = 2, // of a split, as in attention_wide.cu
 };
+template <bool BF16> static constexpr int SLOTS = BF16 ? 23 : 24; // of the ring
+// Numbers in 16 bits whose sum is an element of Q or P.
+template <bool BF16> static constexpr int PARTS = BF16 ? 2 : 1;
+
 // 16-byte chunk c of row r of a box lies at c ^ r % 8.
-struct shared_storage {
-    uint4 slot[SLOTS][KEYS * 8];
-    uint4 q[BOXES][ROWS * 8], p[ROWS * 8];
+template <bool BF16> struct shared_storage {
+    uint4 slot[SLOTS<BF16>][KEYS * 8];
+    uint4 q[PARTS<BF16>][BOXES][ROWS * 8], p[PARTS<BF16>][ROWS * 8];
     float part[4][ROWS]; // maxima of the warps, in the end their sums
-    uint64_t full[SLOTS], empty[SLOTS];
+    uint64_t full[SLOTS<BF16>], empty[SLOTS<BF16>];
 };
 
 // The keys [key, end) that a block works on, of the row tile.
@@ -62,8 +68,9 @@ static __device__ __forceinline__ void find_part(const tn_cuda_attention_args &a
 
 // --- copies ------------------------------------------------------------------------------------------------
 
+template <bool BF16>
 static __device__ __forceinline__ void produce(const tn_cuda_attention_latent_args &m, const work &w,
-                                               shared_storage &s)
+                                               shared_storage<BF16> &s)
 {
     const tn_cuda_attention_args &a = m.a;
     int lane = threadIdx.x % TN_WARP, rows = 0, n = 0;
@@ -79,8 +86,8 @@ static __device__ __forceinline__ void produce(const tn_cuda_attention_latent_ar
         }
         int row = __shfl_sync(0xffffffffu, rows, tile);
         for (int i = 0; i < BOXES; i++, n++) {
-            int slot = n % SLOTS;
-            tn_barrier_wait(&s.empty[slot], n / SLOTS % 2 ^ 1);
+            int slot = n % SLOTS<BF16>;
+            tn_barrier_wait(&s.empty[slot], n / SLOTS<BF16> % 2 ^ 1);
             if (lane != 0) continue;
             tn_barrier_expect(&s.full[slot], sizeof s.slot[0]);
             tn_tensor_load(s.slot[slot], m.k, i * 64, row, &s.full[slot]);
@@ -97,8 +104,22 @@ struct state {
     float max[4], sum[4]; // of columns 8 j + 2 (l % 4) + e at 2 j + e; sums of this lane's keys
 };
 
+// Two floats as pairs in 16 bits, in which they are the sums of the parts.
+static __device__ __forceinline__ void to_parts(float x, float y, uint32_t (&part)[1])
+{
+    part[0] = tn_pack16<false>(x, y);
+}
+
+static __device__ __forceinline__ void to_parts(float x, float y, uint32_t (&part)[2])
+{
+    part[0] = tn_pack16<true>(x, y);
+    float2 high = tn_unpack16<true>(part[0]);
+    part[1] = tn_pack16<true>(x - high.x, y - high.y);
+}
+
+template <bool BF16>
 static __device__ __forceinline__ void load_queries(const tn_cuda_attention_args &a, const work &w,
-                                                    shared_storage &s)
+                                                    shared_storage<BF16> &s)
 {
     const tn_row_tile &p = w.rows;
     bool wide = a.q_elem == 4 && ((uintptr_t)a.q | (uintptr_t)a.q_token | (uintptr_t)a.q_head) % 16 == 0;
@@ -116,26 +137,35 @@ static __device__ __forceinline__ void load_queries(const tn_cuda_attention_args
             for (int e = 0; e < 8; e++)
                 x[e] = i * 8 + e < a.k.dim ? *(const float *)(from + (int64_t)(i * 8 + e) * a.q_elem) : 0.0f;
         }
-        s.q[i / 8][r * 8 + (i % 8 ^ r % 8)] =
-            make_uint4(tn_pack16<false>(x[0], x[1]), tn_pack16<false>(x[2], x[3]),
-                       tn_pack16<false>(x[4], x[5]), tn_pack16<false>(x[6], x[7]));
+        uint32_t pairs[4][PARTS<BF16>];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            float2 rounded = tn_unpack16<false>(tn_pack16<false>(x[2 * e], x[2 * e + 1]));
+            to_parts(rounded.x, rounded.y, pairs[e]);
+        }
+#pragma unroll
+        for (int part = 0; part < PARTS<BF16>; part++)
+            s.q[part][i / 8][r * 8 + (i % 8 ^ r % 8)] =
+                make_uint4(pairs[0][part], pairs[1][part], pairs[2][part], pairs[3][part]);
     }
     tn_async_proxy_fence();
 }
 
 // The scores of the tile whose first box is number n.
-static __device__ __forceinline__ void multiply_keys(shared_storage &m, int n, state &w)
+template <bool BF16>
+static __device__ __forceinline__ void multiply_keys(shared_storage<BF16> &m, int n, state &w)
 {
     uint64_t q = tn_wgmma_matrix(m.q, 16, 1024);
-    for (int b = 0; b < BOXES; b++) tn_barrier_wait(&m.full[(n + b) % SLOTS], (n + b) / SLOTS % 2);
+    for (int b = n; b < n + BOXES; b++) tn_barrier_wait(&m.full[b % SLOTS<BF16>], b / SLOTS<BF16> % 2);
     tn_wgmma_keep(w.s);
     tn_wgmma_fence();
 #pragma unroll
     for (int b = 0; b < BOXES; b++) {
-        uint64_t k = tn_wgmma_matrix(m.slot[(n + b) % SLOTS], 16, 1024);
+        uint64_t k = tn_wgmma_matrix(m.slot[(n + b) % SLOTS<BF16>], 16, 1024);
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            tn_wgmma_n16<false>(w.s, k + i * 2, q + b * (ROWS * 8) + i * 2, b + i > 0);
+        for (int i = 0; i < 4 * PARTS<BF16>; i++)
+            tn_wgmma_n16<BF16, false>(w.s, k + i % 4 * 2, q + (i / 4 * BOXES + b) * (ROWS * 8) + i % 4 * 2,
+                                      b + i > 0);
     }
     tn_wgmma_commit();
     tn_wgmma_wait<0>();
@@ -169,7 +199,7 @@ static __device__ __forceinline__ void mask_scores(const tn_cuda_attention_args 
 
 // Turns the scores of a tile into weights in shared memory, times 2^WEIGHT_SHIFT, and rescales o and the sums
 // to the new maxima.
-static __device__ __forceinline__ void weigh(shared_storage &m, state &w)
+template <bool BF16> static __device__ __forceinline__ void weigh(shared_storage<BF16> &m, state &w)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
     float shrink[4];
@@ -195,13 +225,16 @@ static __device__ __forceinline__ void weigh(shared_storage &m, state &w)
         w.sum[i] = w.sum[i] * shrink[i] + lo + hi;
     }
     // Rows of P are rows of queries, with the keys of the tile along them.
-    uint32_t *p = reinterpret_cast<uint32_t *>(m.p);
 #pragma unroll
     for (int j = 0; j < 2; j++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            uint32_t x = tn_transpose_8x8(tn_pack16<false>(w.s[4 * j + 2 * h], w.s[4 * j + 2 * h + 1]));
-            p[((8 * j + g) * 8 + ((2 * warp + h) ^ g)) * 4 + c] = x;
+            uint32_t pair[PARTS<BF16>];
+            to_parts(w.s[4 * j + 2 * h], w.s[4 * j + 2 * h + 1], pair);
+#pragma unroll
+            for (int part = 0; part < PARTS<BF16>; part++)
+                reinterpret_cast<uint32_t *>(m.p[part])[((8 * j + g) * 8 + ((2 * warp + h) ^ g)) * 4 + c] =
+                    tn_transpose_8x8(pair[part]);
         }
     tn_async_proxy_fence();
     if (!__any_sync(0xffffffffu, rescale)) return;
@@ -213,16 +246,18 @@ static __device__ __forceinline__ void weigh(shared_storage &m, state &w)
 
 // Clears the rows of the values' boxes that belong to no key: their memory may hold NaN, which a weight of 0
 // would not remove.
-static __device__ __forceinline__ void clear_rows(shared_storage &m, int n, int from)
+template <bool BF16>
+static __device__ __forceinline__ void clear_rows(shared_storage<BF16> &m, int n, int from)
 {
     for (int at = threadIdx.x; at < (KEYS - from) * VALUES * 8; at += GROUP) {
         int r = from + at / (VALUES * 8), i = at % (VALUES * 8);
-        m.slot[(n + i / 8) % SLOTS][r * 8 + i % 8] = make_uint4(0, 0, 0, 0);
+        m.slot[(n + i / 8) % SLOTS<BF16>][r * 8 + i % 8] = make_uint4(0, 0, 0, 0);
     }
     tn_async_proxy_fence();
 }
 
-static __device__ __forceinline__ void add_values(shared_storage &m, int n, state &w)
+template <bool BF16>
+static __device__ __forceinline__ void add_values(shared_storage<BF16> &m, int n, state &w)
 {
     uint64_t p = tn_wgmma_matrix(m.p, 16, 1024);
 #pragma unroll
@@ -230,9 +265,12 @@ static __device__ __forceinline__ void add_values(shared_storage &m, int n, stat
     tn_wgmma_fence();
 #pragma unroll
     for (int v = 0; v < VALUES; v++) {
-        uint64_t x = tn_wgmma_matrix(m.slot[(n + v) % SLOTS], KEYS * 128, 1024);
+        uint64_t x = tn_wgmma_matrix(m.slot[(n + v) % SLOTS<BF16>], KEYS * 128, 1024);
 #pragma unroll
-        for (int i = 0; i < KEYS / 16; i++) tn_wgmma_n16<true>(w.o[v], x + i * 128, p + i * 2, 1);
+        for (int i = 0; i < KEYS / 16 * PARTS<BF16>; i++) {
+            int part = i / (KEYS / 16), step = i % (KEYS / 16);
+            tn_wgmma_n16<BF16, true>(w.o[v], x + step * 128, p + part * (ROWS * 8) + step * 2, 1);
+        }
     }
     tn_wgmma_commit();
     tn_wgmma_wait<0>();
@@ -242,8 +280,9 @@ static __device__ __forceinline__ void add_values(shared_storage &m, int n, stat
 
 // --- results -----------------------------------------------------------------------------------------------
 
+template <bool BF16>
 static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, const tn_row_tile &p,
-                                             shared_storage &m, state &w)
+                                             shared_storage<BF16> &m, state &w)
 {
     int warp = threadIdx.x / TN_WARP, lane = threadIdx.x % TN_WARP, g = lane / 4, c = lane % 4;
     tn_named_sync(1, GROUP);
@@ -281,8 +320,9 @@ static __device__ __forceinline__ void store(const tn_cuda_attention_args &a, co
 
 // --- a block -----------------------------------------------------------------------------------------------
 
+template <bool BF16>
 static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, const work &u,
-                                               shared_storage &m)
+                                               shared_storage<BF16> &m)
 {
     state w;
     int n = 0;
@@ -302,22 +342,21 @@ static __device__ __forceinline__ void consume(const tn_cuda_attention_args &a, 
         tn_named_sync(1, GROUP); // the weights of all warps are stored
         add_values(m, n, w);
         int box = threadIdx.x % TN_WARP;
-        if (box < BOXES) tn_barrier_arrive(&m.empty[(n + box) % SLOTS]);
+        if (box < BOXES) tn_barrier_arrive(&m.empty[(n + box) % SLOTS<BF16>]);
     }
     store(a, u.rows, m, w);
 }
 
-TN_ENTRY __launch_bounds__(THREADS, 1)
-    tn_attention_latent_f16(const __grid_constant__ tn_cuda_attention_latent_args d)
+template <bool BF16> static __device__ __forceinline__ void run(const tn_cuda_attention_latent_args &d)
 {
     extern __shared__ uint4 shared_bytes[];
-    shared_storage &m = *reinterpret_cast<shared_storage *>(
+    auto &m = *reinterpret_cast<shared_storage<BF16> *>(
         (char *)shared_bytes + (1024 - (tn_shared_address(shared_bytes) & 1023)) % 1024);
     const tn_cuda_attention_args &a = d.a;
     work u;
     if (threadIdx.x == GROUP) {
         tn_tensor_prefetch(d.k);
-        for (int i = 0; i < SLOTS; i++)
+        for (int i = 0; i < SLOTS<BF16>; i++)
             tn_barrier_init(&m.full[i], 1), tn_barrier_init(&m.empty[i], GROUP / TN_WARP);
         tn_barrier_init_fence();
     }
@@ -333,4 +372,16 @@ TN_ENTRY __launch_bounds__(THREADS, 1)
     }
     if (d.early) tn_pdl_wait();
     if (threadIdx.x < GROUP && any) consume(a, u, m);
+}
+
+TN_ENTRY __launch_bounds__(THREADS, 1)
+    tn_attention_latent_f16(const __grid_constant__ tn_cuda_attention_latent_args d)
+{
+    run<false>(d);
+}
+
+TN_ENTRY __launch_bounds__(THREADS, 1)
+    tn_attention_latent_bf16(const __grid_constant__ tn_cuda_attention_latent_args d)
+{
+    run<true>(d);
 }

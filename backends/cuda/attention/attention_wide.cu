@@ -5,7 +5,7 @@
 // attention, Dao 2023, with mma.m16n8k16 in f16): S = Q K^T, P = online softmax of S, O += P V. It serves
 // compressed caches (DeepSeek-V2, 2024, section 2.1), whose values are the first part of their keys' rows and
 // are loaded with them, and wide heads of other models. Runs from compute capability 8.0 on; on 9.0 a
-// compressed cache in f16 with up to 16 rows of queries has a kernel of its own (attention_latent.cu).
+// compressed cache in f16 or bf16 with up to 16 rows of queries has its own kernel (attention_latent.cu).
 //
 // Grid (splits, row tiles, KV heads). Row tiles (attention_rows.cuh) are shared by the heads of a group. A
 // block of 8 warps has a tile of 64 rows in 2 x 4 warps, or of 16 rows in 1 x 8: of S a warp has 32 x 16 or

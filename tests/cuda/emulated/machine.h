@@ -109,7 +109,7 @@ typedef struct product {
     uint32_t regs[128][4];
 } product;
 
-enum { MAX_PRODUCTS = 64 };
+enum { MAX_PRODUCTS = 128 };
 
 typedef struct warpgroup {
     product *products; // ring
