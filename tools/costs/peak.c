@@ -51,6 +51,9 @@ static float chain_plain(float seed)
 #if HAS_X86
 // The chains are written out: an array that is indexed in a loop would live in memory, not in registers.
 #define EACH_CHAIN(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+// Keeps a chain in its register. Without it gcc adds the integers of several chains in an order that needs
+// more registers than there are: with AVX2 the chains of bytes ran at two thirds of their speed.
+#define KEEP(a) __asm__("" : "+x"(a))
 // With BEGIN, ROUND and COLLECT of one kind of arithmetic.
 #define RUN_CHAINS                                                                                           \
     EACH_CHAIN(BEGIN)                                                                                        \
@@ -91,7 +94,9 @@ __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
 {
     __m256i x = _mm256_set1_epi8((char)seed), one = _mm256_set1_epi16(1), sum = x;
 #define BEGIN(k)   __m256i a##k = _mm256_set1_epi32(k);
-#define ROUND(k)   a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));
+#define ROUND(k)                                                                                             \
+    a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));                     \
+    KEEP(a##k);
 #define COLLECT(k) sum = _mm256_add_epi32(sum, a##k);
     RUN_CHAINS
 #undef BEGIN
