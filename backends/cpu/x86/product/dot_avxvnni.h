@@ -17,6 +17,7 @@ enum {
     DOT_PASS_X =
         3, // rows of x per pass of a tile: 6 sums each of int32 and f32, and 4 registers for operands
     SIGNED_BIAS = 128,
+    SIGNED_STEP = 64,
 };
 
 TN_INLINE __m256i load_i8(const void *p)
@@ -29,6 +30,23 @@ TN_INLINE void prepare_signed(__m256i *u)
     const __m256i sign = _mm256_set1_epi8(-128); // q ^ 0x80 = q + 128 as unsigned
     TN_MATMUL_UNROLL
     for (int z = 0; z < 8; z++) u[z] = _mm256_xor_si256(u[z], sign);
+}
+
+TN_INLINE void pack_signed(uint8_t *to, __m256i w, __m256i *negatives)
+{
+    (void)negatives;
+    _mm256_store_si256((void *)to, w);
+}
+
+TN_INLINE void pack_negatives(float *min, __m256i negatives)
+{
+    (void)min, (void)negatives;
+}
+
+TN_INLINE __m256i start_signed(const float *min, const int32_t *init)
+{
+    (void)min;
+    return _mm256_set1_epi32(*init);
 }
 
 TN_INLINE __m256i dot_rows(const __m256i *u, const uint8_t *q, const uint8_t *init, int chain, bool is_signed)

@@ -22,6 +22,7 @@ enum {
     AVX2_TILE_ROWS = 16,
     AVX2_TILE_STEP = AVX2_TILE_ROWS * 4, // bytes of a tile per 4 k
     AVX2_QUANT_K = 1024,                 // TN_MATMUL_TILE_SUBS sub-blocks of 16
+    AVX2_SIGNED_K = 64 * AVX2_QUANT_K / SIGNED_STEP,
 };
 
 // Orders of 16-byte chunks within 256 elements (tn_matmul_format).

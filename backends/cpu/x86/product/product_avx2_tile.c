@@ -8,7 +8,8 @@
 //
 // Tile: bytes [n_k / 4][16 rows][4], scale and min [n_k / sub][16]. One pass multiplies 3 rows of x with the
 // 16 rows: int16 sums of `steps` maddubs results, widened by madd, 6 f32 accumulators of 8 lanes. Signed
-// bytes (steps 0) cost a sign and an absolute value per product. Numbers: backends/cpu/README.md.
+// bytes (steps 0) cost an exclusive or and a widening per product, and their tiles have masks (dot_avx2.h).
+// Numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product/product_avx2.h"
 
 typedef struct rows_x {
@@ -37,14 +38,16 @@ typedef struct pass {
 // dot[2][n_x] of sub-block s, from init on.
 TN_INLINE void dot_sub(const pass *p, int64_t s, int n_x, int sub, int steps, __m256i (*dot)[DOT_PASS_X])
 {
-    bool has_init = steps > 0 || SIGNED_BIAS != 0;
+    const float *min = p->min + s * AVX2_TILE_ROWS;
     const int8_t *x[DOT_PASS_X];
     TN_MATMUL_UNROLL
     for (int t = 0; t < n_x; t++) {
         x[t] = p->x[t].q + s * sub;
-        dot[0][t] = dot[1][t] = has_init ? _mm256_set1_epi32(p->x[t].init[s]) : _mm256_setzero_si256();
+        for (int r = 0; r < 2; r++)
+            dot[r][t] = steps == 0 ? start_signed(min + r * 8, p->x[t].init + s)
+                                   : _mm256_set1_epi32(p->x[t].init[s]);
     }
-    dot_tile(p->q + s * (sub / 4) * AVX2_TILE_STEP, x, n_x, sub, steps, dot);
+    dot_tile(p->q + s * (sub / 4) * (steps == 0 ? SIGNED_STEP : AVX2_TILE_STEP), x, n_x, sub, steps, dot);
 }
 
 TN_INLINE void tile_pass(const pass *p, int n_x, int sub, int steps, bool has_min)

@@ -23,6 +23,7 @@
 #define NAME(what) CAT(TYPE, what)
 
 #define USED_BIAS (SIGNED ? SIGNED_BIAS : BIAS)
+#define STEP_SIZE (SIGNED ? SIGNED_STEP : AVX2_TILE_STEP) // bytes of a tile per 4 k
 
 // The bytes of a group, as dot_rows and dot_tile want them.
 TN_INLINE void NAME(bytes)(const uint8_t *w, __m256i *u)
@@ -117,14 +118,22 @@ TN_INLINE void NAME(pack_group)(const uint8_t *const *w, uint8_t *q, float *scal
         for (int z = 0; z < 8; z++) bytes[z][r] = u[z];
     }
     static const uint8_t order[16] = ORDER;
+    __m256i negatives[N_SUB];
+    for (int s = 0; s < N_SUB; s++) negatives[s] = _mm256_setzero_si256();
     for (int z = 0; z < 8; z++) {
         __m256 v[8], in[8];
         for (int r = 0; r < 8; r++) in[r] = _mm256_castsi256_ps(bytes[z][r]);
         transpose_8(in, v);
-        for (int i = 0; i < 8; i++) // 16-byte chunk order[z * 2 + i / 4] is natural, 4 vectors of k each
-            _mm256_store_ps((float *)(void *)(q + (order[z * 2 + i / 4] * 4 + i % 4) * AVX2_TILE_STEP), v[i]);
+        for (int i = 0; i < 8; i++) { // 16-byte chunk order[z * 2 + i / 4] is natural, 4 vectors of k each
+            int step = order[z * 2 + i / 4] * 4 + i % 4;
+            if (SIGNED)
+                pack_signed(q + step * STEP_SIZE, _mm256_castps_si256(v[i]), &negatives[step * 4 / SUB]);
+            else
+                _mm256_store_ps((float *)(void *)(q + step * STEP_SIZE), v[i]);
+        }
     }
     for (int s = 0; s < N_SUB; s++) {
+        if (SIGNED) pack_negatives(min + s * AVX2_TILE_ROWS, negatives[s]);
         for (int r = 0; r < 8; r++) {
             scale[s * AVX2_TILE_ROWS + r] = scales[r][s];
             if (HAS_MIN) min[s * AVX2_TILE_ROWS + r] = mins[r][s];
@@ -147,7 +156,8 @@ static void NAME(pack)(const tn_matmul_tile *t, const tn_matmul_layout *l)
                 w[r] = padded[r];
             }
             int64_t sub = k / SUB * AVX2_TILE_ROWS + half * 8;
-            NAME(pack_group)(w, t->q + k / 4 * AVX2_TILE_STEP + half * 32, t->scale + sub, t->min + sub);
+            uint8_t *q = t->q + k / 4 * STEP_SIZE + half * (STEP_SIZE / 2);
+            NAME(pack_group)(w, q, t->scale + sub, t->min + sub);
         }
     }
 }
@@ -164,7 +174,7 @@ const tn_matmul_kernel AT_LEVEL(CAT(tn_matmul, TYPE)) = {
     .pack = NAME(pack),
     .tile = TILE,
     .tile_rows = AVX2_TILE_ROWS,
-    .tile_k = AVX2_QUANT_K,
+    .tile_k = SIGNED ? AVX2_SIGNED_K : AVX2_QUANT_K,
     .rows_x = 4,
     .rows_x_max = ROWS_X_MAX,
 };
@@ -182,6 +192,7 @@ const tn_matmul_kernel AT_LEVEL(CAT(tn_matmul, TYPE)) = {
 #undef TILE
 #undef ROWS_X_MAX
 #undef USED_BIAS
+#undef STEP_SIZE
 #undef NAME
 #undef CAT
 #undef CAT2
