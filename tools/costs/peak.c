@@ -95,7 +95,7 @@ __attribute__((target("avx2"))) static float chain_int8_avx2(float seed)
     __m256i x = _mm256_set1_epi8((char)seed), one = _mm256_set1_epi16(1), sum = x;
 #define BEGIN(k)   __m256i a##k = _mm256_set1_epi32(k);
 #define ROUND(k)                                                                                             \
-    a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));                     \
+    a##k = _mm256_add_epi32(a##k, _mm256_madd_epi16(_mm256_maddubs_epi16(x, a##k), one));                    \
     KEEP(a##k);
 #define COLLECT(k) sum = _mm256_add_epi32(sum, a##k);
     RUN_CHAINS
