@@ -37,13 +37,21 @@ static void replace_uses(tn_graph *g, const tn_tensor *old, tn_tensor *with)
         }
 }
 
+// Whether t, or a view of it, is a result of the graph.
+static bool holds_output(const tn_graph *g, const tn_tensor *t)
+{
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->output && (g->values[i] == t || g->values[i]->root == t)) return true;
+    return false;
+}
+
 tn_status tn_pass_simplify(tn_pass_state *s)
 {
     tn_graph *g = s->graph;
     for (int32_t i = 0; i < g->n_nodes; i++) {
         tn_tensor *x = repeated(g->nodes[i]);
-        // A result keeps its own storage.
-        if (x && !g->nodes[i]->dst[0]->output) replace_uses(g, g->nodes[i]->dst[0], x);
+        // A result keeps its own storage: that of an input or a weight is not there to be read.
+        if (x && !holds_output(g, g->nodes[i]->dst[0])) replace_uses(g, g->nodes[i]->dst[0], x);
     }
     // From the last node to the first: a node stays if it writes a state or computes a value that is needed.
     uint8_t *needed = tn_calloc(s->ctx, (size_t)g->n_values, 1);

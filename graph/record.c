@@ -145,6 +145,7 @@ tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name)
 {
     if (!g) return NULL;
     if (!value || !name || g->status != TN_OK) return value;
+    if (value->kind != TN_VALUE_NODE) return value; // bindings find it by the name that it has
     const char *copy = tn_arena_strdup(&g->arena, name);
     if (!copy)
         keep(g, TN_ERR_MEMORY);
@@ -171,8 +172,7 @@ void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
         status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
     else if (value->view.dtype != TN_TYPE_F32 && value->view.dtype != TN_TYPE_I32)
         status = tn_fail(g->ctx, TN_ERR_TYPE, "output %s: %s", name, tn_dtype_name(value->view.dtype));
-    else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE ||
-             tn_tensor_external(value->root))
+    else if (!tn_view_contiguous(&value->view) || value->root->kind != TN_VALUE_NODE)
         status = tn_fail(g->ctx, TN_ERR_SHAPE,
                          "output %s: must be a contiguous result of an op; copy it first", name);
     else if (value->output)

@@ -28,8 +28,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 EACH, SEQUENCES = 10 ** 7, 10 ** 6  # executions that are wanted, of api: sequences of calls
 # Executions in a second of one core, 2026-11-27 (docs/reliability.md). Only the shares depend on them.
 RATES = {"adapter": 5200, "api": 150, "api-threads": 110, "caches": 6200, "forward": 1400, "gguf": 7000,
-         "grammar": 17000, "json": 60000, "model": 7500, "quantize": 16000, "routes": 3900, "state": 9600,
-         "template": 20000, "tokenizer": 4700, "tools": 5200}
+         "grammar": 17000, "graph": 1500, "json": 60000, "model": 7500, "quantize": 16000, "routes": 3900,
+         "state": 9600, "template": 20000, "tokenizer": 4700, "tools": 5200}
 START = """#!/bin/sh
 # fuzz.sh SECONDS CORES OUT: runs the fuzz targets quietly and ends by itself.
 begin=$(date +%s)

@@ -34,11 +34,11 @@ EDGES = HERE / "edges.json"
 TABLE = ROOT / "docs/reliability.md"
 # Bytes of the longest input. Models and states are long; for the others short inputs are faster and as good.
 MAX_LENGTH = {"model": 24 << 10, "state": 64 << 10, "adapter": 40 << 10, "forward": 67, "gguf": 4096,
-              "api": 145, "tools": 512, "tokenizer": 512}
+              "api": 145, "graph": 174, "tools": 512, "tokenizer": 512}
 # Where an input has thousands of features, counting how rare each is takes a fifth of the time. Sessions of
 # api that are kept for later inputs are no leaks: what is left when all are closed is checked by the target.
 OPTIONS = {"api": ["-entropic=0", "-detect_leaks=0"], "forward": ["-entropic=0"],
-           "adapter": ["-entropic=0"]}
+           "adapter": ["-entropic=0"], "graph": ["-entropic=0"]}
 ENV = {"ASAN_OPTIONS": f"detect_leaks=1:{many.OPTIONS}",
        "UBSAN_OPTIONS": "print_stacktrace=1"}
 

@@ -86,6 +86,12 @@ static void copy_of_state(void)
     OUTPUT("y", tn_op_binary(g, TN_BINARY_SUB, after, before));
 }
 
+// The copy stays, because a weight cannot be read as a result.
+static void view_of_copied_weight(void)
+{
+    OUTPUT("y", tn_op_reshape(g, tn_op_copy(g, WEIGHT("w", 8), TN_TYPE_F32), SHAPE(2, 4)));
+}
+
 static void test_simplify(void)
 {
     static const simplify_case cases[] = {
@@ -93,7 +99,7 @@ static void test_simplify(void)
         {"strided copy", copy_of_strided, 2},  {"copied output", copy_as_output, 1},
         {"copy to f16", copy_to_f16, 2},       {"scale by one", scale_by_one, 2},
         {"same reshape", reshape_to_same, 2},  {"views", view_of_bypassed, 3},
-        {"copy of a state", copy_of_state, 3},
+        {"copy of a state", copy_of_state, 3}, {"view of a copied weight", view_of_copied_weight, 1},
     };
     for (size_t i = 0; i < TN_COUNT(cases); i++) {
         g = new_graph(ctx);

@@ -81,7 +81,8 @@ static void test_names(void)
     tn_graph_destroy(&g);
 
     begin();
-    tn_tensor *y = tn_op_scale(g, F32(2), 2.0f), *z = tn_op_scale(g, y, 2.0f);
+    tn_tensor *x = INPUT("mine", 2), *y = tn_op_scale(g, x, 2.0f), *z = tn_op_scale(g, y, 2.0f);
+    TEST_CHECK(tn_graph_name(g, x, "other") == x && strcmp(x->name, "mine") == 0);
     TEST_CHECK(tn_graph_name(g, y, "twice") == y);
     TEST_CHECK(tn_graph_name(g, NULL, "nobody") == NULL);
     TEST_CHECK_STATUS(tn_graph_status(g), TN_OK);
@@ -108,6 +109,7 @@ static void test_outputs(void)
 {
     begin(), reject_output(NULL, TN_ERR_ARG);
     begin(), reject_output(F32(2), TN_ERR_SHAPE);
+    begin(), reject_output(tn_op_reshape(g, F32(2, 4), 1, (int64_t[]){8}), TN_ERR_SHAPE);
     begin(), reject_output(tn_op_copy(g, F32(2), TN_TYPE_F16), TN_ERR_TYPE);
     begin(), reject_output(tn_op_slice(g, tn_op_scale(g, F32(2, 4), 2.0f), 1, 0, 2), TN_ERR_SHAPE);
     begin(),
