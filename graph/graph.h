@@ -120,9 +120,6 @@ TN_MUST_USE tn_status tn_pass_note(tn_pass_state *s, const char *pattern, const 
 // Checks every rule of the graph: sources defined before use, shapes as the ops infer them, storage.
 TN_MUST_USE tn_status tn_graph_verify(const tn_graph *graph, const char *after);
 
-// How often a value is read by nodes (through views too), and whether a result depends on it directly.
-int32_t tn_value_n_uses(const tn_graph *g, const tn_tensor *value);
-
 // --- plans -----------------------------------------------------------------------------------------
 
 // A value that the caller binds, writes or reads.

@@ -105,11 +105,3 @@ tn_status tn_graph_verify(const tn_graph *g, const char *after)
     tn_free(g->ctx, defined);
     return status;
 }
-
-int32_t tn_value_n_uses(const tn_graph *g, const tn_tensor *value)
-{
-    int32_t n = value->output != NULL;
-    for (int32_t i = 0; i < g->n_nodes; i++)
-        for (int32_t k = 0; k < g->nodes[i]->n_src; k++) n += g->nodes[i]->src[k] == value;
-    return n;
-}
