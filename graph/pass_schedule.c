@@ -66,7 +66,7 @@ tn_status tn_pass_schedule(tn_pass_state *state)
         for (int32_t i = 0; i < g->n_nodes; i++)
             for (int32_t k = 0; k < g->nodes[i]->n_dst; k++) s.position[g->nodes[i]->dst[k]->id] = i;
         for (int32_t i = 0; i < g->n_nodes; i++) visit(&s, i);
-        memcpy(g->nodes, s.order, (size_t)g->n_nodes * sizeof *s.order);
+        if (g->n_nodes > 0) memcpy(g->nodes, s.order, (size_t)g->n_nodes * sizeof *s.order);
     }
     tn_free(g->ctx, s.order);
     tn_free(g->ctx, s.position);

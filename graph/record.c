@@ -171,8 +171,7 @@ void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value)
         status = tn_fail(g->ctx, TN_ERR_ARG, "output %s: no value", name);
     else if (value->view.dtype != TN_TYPE_F32 && value->view.dtype != TN_TYPE_I32)
         status = tn_fail(g->ctx, TN_ERR_TYPE, "output %s: %s", name, tn_dtype_name(value->view.dtype));
-    else if (!tn_view_contiguous(&value->view) || value->kind != TN_VALUE_NODE ||
-             tn_tensor_external(value->root))
+    else if (!tn_view_contiguous(&value->view) || value->root->kind != TN_VALUE_NODE)
         status = tn_fail(g->ctx, TN_ERR_SHAPE,
                          "output %s: must be a contiguous result of an op; copy it first", name);
     else if (value->output)

@@ -54,7 +54,8 @@ TN_API tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype,
 // like a weight.
 TN_API tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
                                  const int64_t *shape);
-// Marks a value as a result; it must be contiguous F32 or I32.
+// Marks a value as a result; it must be contiguous F32 or I32, and computed: no input, weight or state, and no
+// view of one, which tn_op_copy turns into such a value.
 TN_API void tn_graph_output(tn_graph *g, const char *name, tn_tensor *value);
 // Gives a value a name for plans, messages and profiles. Returns the value.
 TN_API tn_tensor *tn_graph_name(tn_graph *g, tn_tensor *value, const char *name);
