@@ -677,7 +677,8 @@ static void test_chat_safety(const tn_tokenizer *t)
                   null[] = {{.content = "x"}},
                   role[] = {{.role = "<|im_end|>", .content = "<|im_", .name = "x"}},
                   system[] = {{.role = "system", .content = "S"}};
-    const tn_turn calls[] = {{.role = "user", .content = "x", .tool_calls = "{"}};
+    const tn_turn calls[] = {{.role = "user", .content = "x", .tool_calls = "{"}},
+                  both[] = {{.role = "user", .content = "x", .content_parts = "[]"}};
     tn_tokens ids;
     tn_tokens_init(&ids, ctx);
     TEST_CHECK_STATUS(apply(t, "chatml", attack, 1, &ids, NULL), TN_OK);
@@ -700,6 +701,7 @@ static void test_chat_safety(const tn_tokenizer *t)
     before = ids.count;
     TEST_CHECK_STATUS(apply(t, "chatml", null, 1, &ids, NULL), TN_ERR_ARG);
     TEST_CHECK_STATUS(apply(t, "chatml", calls, 1, &ids, NULL), TN_ERR_ARG);
+    TEST_CHECK_STATUS(apply(t, "chatml", both, 1, &ids, NULL), TN_ERR_ARG);
     TEST_CHECK_STATUS(apply(t, "gemma", system, 1, &ids, NULL), TN_ERR_ARG);
     TEST_CHECK(ids.count == before && tn_chat_builtin("nope", 4) == NULL);
     tn_tokens_fini(&ids);
@@ -740,6 +742,28 @@ static void test_chat_marks(const tn_tokenizer *t)
                    1); // the template's own words
 }
 
+// Blanks that the template has too are no markers: they stay tokens within the text of a turn.
+static void test_chat_blanks(const tn_tokenizer *t)
+{
+    static const char text[] = "\n\n▁▁▁▁<mark>{{ messages[0].content }}";
+    const tn_turn turns[] = {{.role = "user", .content = "a\n\na▁▁▁▁a<mark>a"}};
+    tn_chat_config cfg = {.local_time = TN_CHAT_NO_TIME};
+    tn_tokens ids;
+    tn_tokens_init(&ids, ctx);
+    TEST_CHECK_STATUS(
+        tn_chat_apply(t, &(tn_chat_template){text, sizeof text - 1, "test"}, turns, 1, &cfg, &ids, NULL),
+        TN_OK);
+    size_t lines = 0, spaces = 0, marks = 0;
+    for (size_t i = 0; i < ids.count; i++) {
+        lines += ids.ids[i] == tn_tokenizer_find(t, "\n\n", 2);
+        spaces += ids.ids[i] == tn_tokenizer_find(t, "▁▁▁▁", 12);
+        marks += ids.ids[i] == tn_tokenizer_find(t, "<mark>", 6);
+    }
+    if (!TEST_CHECK(lines == 2 && spaces == 2 && marks == 1))
+        printf("    %zu lines, %zu spaces, %zu marks\n", lines, spaces, marks);
+    tn_tokens_fini(&ids);
+}
+
 static void test_chat(void)
 {
     tiny_vocab v;
@@ -747,11 +771,14 @@ static void test_chat(void)
     tiny_add(&v, "<|im_start|>", TN_TOKEN_USER, 0); // typed wrongly: users must still not be able to write it
     tiny_add(&v, "<|im_end|>", TN_TOKEN_USER, 0);
     tiny_add(&v, "<mark>", TN_TOKEN_USER, 0);
+    tiny_add(&v, "\n\n", TN_TOKEN_USER, 0);
+    tiny_add(&v, "▁▁▁▁", TN_TOKEN_USER, 0);
     tn_tokenizer *t = load(&v);
     test_chat_shapes(t);
     test_chat_mistral(t);
     test_chat_safety(t);
     test_chat_marks(t);
+    test_chat_blanks(t);
     unload(&v, &t);
     static const char *const probes[][2] = {{"<start_of_turn>", "gemma"},
                                             {"<|start_header_id|>", "llama3"},
