@@ -540,7 +540,7 @@ static void fail_each_allocation(const char *text, tn_status want, long least)
     for (bool failed = true; failed && n_failed < 300; n_failed++) {
         tn_strbuf gbnf;
         tn_strbuf_init(&gbnf, ctx);
-        if (want != TN_OK) tn_strbuf_reserve(&gbnf, 9999); // what is refused needs no room for a grammar
+        if (want != TN_OK) tn_strbuf_reserve(&gbnf, 9999); // so that only what reads the schema allocates
         allocs.fail_from = allocs.calls + n_failed;
         allocs.fail_to = allocs.fail_from + 1;
         status = tn_schema_to_gbnf(ctx, text, strlen(text), &gbnf);
