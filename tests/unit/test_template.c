@@ -210,18 +210,18 @@ static void test_dates(void)
     }
 }
 
-// The JSON of tools and variables: the text of the value that is read. NULL: refused.
+// The JSON of tools and variables: the text of the value that is read, or why it is refused.
 static void test_json(void)
 {
     static const struct {
-        const char *json, *want;
-    } rows[] = {{"\"\\u00e9\\u00E9\\ud83d\\ude00\"", "\"éé😀\""},
-                {"\"\\ud83d\\u0041|\\ud83d|\\ude00\"", "\"\uFFFDA|\uFFFD|\uFFFD\""},
-                {"[1e2, 15E+1, 25e-1]", "[100.0, 150.0, 2.5]"},
-                {"\"\\u12g4\"", NULL},
-                {"[1e]", NULL},
-                {"[", NULL},
-                {"", NULL}};
+        const char *json, *want, *why;
+    } rows[] = {{"\"\\u00e9\\u00E9\\ud83d\\ude00\"", "\"éé😀\"", NULL},
+                {"\"\\ud83d\\u0041|\\ud83d|\\ude00\"", "\"\uFFFDA|\uFFFD|\uFFFD\"", NULL},
+                {"[1e2, 15E+1, 25e-1]", "[100.0, 150.0, 2.5]", NULL},
+                {"\"\\u12g4\"", NULL, "an unknown escape"},
+                {"[1e]", NULL, "a number that cannot be read"},
+                {"[", NULL, "it ends too early"},
+                {"", NULL, "it ends too early"}};
     char deep[2000];
     memset(deep, '[', sizeof deep);
     for (size_t i = 0; i <= TN_COUNT(rows); i++) {
@@ -230,9 +230,13 @@ static void test_json(void)
         value v;
         bool is_deep = i == TN_COUNT(rows);
         const char *json = is_deep ? deep : rows[i].json, *want = is_deep ? NULL : rows[i].want;
+        const char *why = is_deep ? "nested too deeply" : rows[i].why;
+        char message[300] = "";
         if (tn_context_create(NULL, &ctx) != TN_OK || tn_jj_open(ctx, NULL, &j) != TN_OK) exit(1);
         size_t n = is_deep ? sizeof deep : strlen(json);
         TEST_CHECK_STATUS(tn_jj_json(j, json, n, "test", true, &v), want ? TN_OK : TN_ERR_ARG);
+        tn_context_error(ctx, message, sizeof message);
+        if (why && !TEST_CHECK(strstr(message, why))) printf("    %s\n", message);
         str text = want ? json_text(j, v) : &tn_jj_empty;
         if (want && !TEST_CHECK(tn_jj_is(text, want)))
             printf("    %s: %.*s\n", json, (int)text->n, text->data);
