@@ -270,6 +270,7 @@ static void test_messages(void)
     check_fails("{{ x|nothing }}", NULL, TN_ERR_FORMAT, "not 'nothing'");
     check_fails("{{ 99999999999999999999 }}", NULL, TN_ERR_FORMAT, "63 bits");
     check_fails("{{ 0xffffffffffffffff }}", NULL, TN_ERR_FORMAT, "63 bits");
+    check_fails("{{ x[1 2] }}", NULL, TN_ERR_FORMAT, "expected ']'");
     check_fails("{{ dict(*[1]) }}", NULL, TN_ERR_FORMAT, "* and ** in calls");
     check_fails("{{ [1][5].x }}", NULL, TN_ERR_MODEL, "a value that is undefined was used");
     check_fails("{% for x in [1] %}{{ loop|list }}{% endfor %}", NULL, TN_ERR_MODEL,
