@@ -303,6 +303,12 @@ static void test_bounds(void)
         status = tn_grammar_create(ctx, "grammar", text, strlen(text), &g);
     TEST_CHECK((double)(tn_time_ns() - start) < 5e9); // 1 s is promised; test machines are slow
     tn_grammar_destroy(&g);
+    // More work than a check does: each round finds one rule more that matches nothing, and reads all others.
+    n = (size_t)sprintf(text, "root ::= r0\n");
+    for (int i = 0; i < 12000; i++) n += (size_t)sprintf(text + n, "r%d ::= r%d\n", i + 1, i);
+    sprintf(text + n, "r0 ::= \"\"\n");
+    REFUSED(text, "too many rules that match nothing");
+    expect_refused(__LINE__, text, TN_GRAMMAR_SIZE_MAX + 1, "4194305 bytes, at most 4194304");
     // Exponentially many readings: told, not hidden.
     g = make_grammar(
         __LINE__,
@@ -572,6 +578,41 @@ static void test_back(void)
     tn_grammar_destroy(&g);
 }
 
+// Calls within calls: each token needs new lists and sets. The tables are emptied on the way, also within a
+// mask, until the list of one text alone fills them.
+static void test_deep_calls(void)
+{
+    enum { LISTS = 1 << 17 };
+    tn_grammar *g = make_grammar(__LINE__, "root ::= \"h\" root \"e\" | \"\"");
+    tn_matcher *m = NULL;
+    TEST_CHECK_STATUS(tn_matcher_create(ctx, g, trie, 2 * LISTS, &m), TN_OK);
+    int32_t h = id_of("h"), e = id_of("e"), byte_h = id_of("<0x68>"), byte_e = id_of("<0x65>"),
+            he = id_of("he"), n = 0;
+    const uint64_t *bits = NULL;
+    bool any = false;
+    for (bool same = true; n < 3000 && same; n++) {
+        TEST_CHECK_STATUS(tn_matcher_accept(m, h), TN_OK);
+        if (!TEST_CHECK_STATUS(tn_matcher_mask(m, &bits, &any), TN_OK)) break;
+        for (int32_t i = 0; i < trie->n_tokens; i++)
+            same = same && allowed(bits, i) == (i == h || i == e || i == he || i == byte_h || i == byte_e);
+        if (!TEST_CHECK(same)) printf("    the mask behind %d tokens\n", (int)n + 1);
+    }
+    tn_matcher_truncate(m, 9); // read again from the beginning
+    check_mask(__LINE__, m);
+    TEST_CHECK(tn_matcher_length(m) == 9 && try_bytes(m, "eeeeeeeee", 9) == 1);
+    tn_status status = TN_OK;
+    for (n = 9; n < 2 * LISTS && status == TN_OK; n++) status = tn_matcher_accept(m, h);
+    TEST_CHECK_STATUS(status, TN_ERR_UNSUPPORTED);
+    TEST_CHECK(n > LISTS - 10 && n <= LISTS + 10 && tn_matcher_length(m) == n - 1);
+    TEST_CHECK_STATUS(tn_matcher_mask(m, &bits, &any), TN_ERR_UNSUPPORTED);
+    tn_matcher_destroy(&m);
+    tn_grammar_destroy(&g);
+    g = make_grammar(__LINE__, "root ::= (\"a\"?){20000}"); // more places than a set has
+    TEST_CHECK_STATUS(tn_matcher_create(ctx, g, trie, 10, &m), TN_ERR_UNSUPPORTED);
+    TEST_CHECK(m == NULL);
+    tn_grammar_destroy(&g);
+}
+
 // More sets than the tables hold: they are emptied, and nothing else changes.
 static void test_full_tables(void)
 {
@@ -712,6 +753,7 @@ int main(int argc, char **argv)
     test_counts();
     test_back();
     test_full_tables();
+    test_deep_calls();
     test_allocations();
     tn_vocab_trie_destroy(&trie);
     tn_tokenizer_destroy(&tokenizer);

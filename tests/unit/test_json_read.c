@@ -146,6 +146,7 @@ static void test_bounds(void)
     many[0] = '[';
     many[n - 1] = ']';
     expect_error(__LINE__, many, n, "more than 1048576");
+    expect_error(__LINE__, many, (size_t)TN_JSON_SIZE_MAX + 1, "33554433 bytes, at most 33554432");
     free(many);
     // Many keys in one object: found in a table, not by comparing pairs.
     size_t capacity = 2000000;

@@ -105,6 +105,7 @@ static void test_strings(void)
     TEXTS("{\"pattern\":\"^[^a-z\\\"]\\\\w\\\\s\\\\S.$\"}", "\"A_ xy\"\x1f\"\\\\z !\\\"\"",
           "\"a_ xy\"\x1f\"\\\"a xy\"\x1f\"A- xy\"");
     TEXTS("{\"pattern\":\"^[\\\\n\\\"\\\\\\\\-]+$\"}", "\"\\n\\\"\\\\-\"", "\"a\"\x1f\"\"");
+    TEXTS("{\"pattern\":\"^[\\\\b]\\\\x7f$\"}", "\"\\u0008\x7f\"", "\"b\x7f\"\x1f\"\\u0008a\"");
     TEXTS("{\"pattern\":\"^\\\\u00e9{1,2}?x*?$\"}", "\"\xc3\xa9\"\x1f\"\xc3\xa9\xc3\xa9xx\"", "\"x\"");
     TEXTS("{\"format\":\"date\"}", "\"2024-02-28\"\x1f\"1999-12-31\"\x1f\"2000-04-30\"",
           "\"2024-02-30\"\x1f\"2024-04-31\"\x1f\"2024-13-01\"\x1f\"24-1-1\"");
@@ -145,6 +146,8 @@ static void test_pattern_counts(void)
     REFUSED("{\"pattern\":\"a{1,100001}\"}", UNSUPPORTED, "counts are");
     REFUSED("{\"pattern\":\"a{3,2}\"}", UNSUPPORTED, "counts are");
     REFUSED("{\"pattern\":\"a{1,2,3}\"}", UNSUPPORTED, "counts are");
+    REFUSED("{\"pattern\":\"a{,3}\"}", UNSUPPORTED, "counts are {m}, {m,} or {m,n}");
+    REFUSED("{\"pattern\":\"a{x}\"}", UNSUPPORTED, "at byte 2: this needs a backslash before it");
 }
 
 static void test_string_bounds(void)
@@ -321,6 +324,14 @@ static void test_decimal_bounds(void)
           "0.50",
           "0.30\x1f"
           "0.51");
+    // No decimal that is short enough lies between the whole number and the bound.
+    TEXTS("{\"type\":\"number\",\"minimum\":1,\"maximum\":9.000000000000002}",
+          "1\x1f"
+          "4.5\x1f"
+          "9",
+          "\x1f"
+          "9.1\x1f"
+          "10");
     REFUSED("{\"type\":\"number\",\"minimum\":0.3,\"exclusiveMaximum\":0.3}", ARG, "within the bounds");
     REFUSED("{\"type\":\"number\",\"minimum\":0.3,\"maximum\":0.2}", ARG, "within the bounds");
     REFUSED("{\"multipleOf\":5}", UNSUPPORTED, "/multipleOf: ");
@@ -366,8 +377,19 @@ static void test_objects(void)
     REFUSED("{\"patternProperties\":{}}", UNSUPPORTED, "/patternProperties");
     REFUSED("{\"propertyNames\":{}}", UNSUPPORTED, "propertyNames");
     REFUSED("{\"required\":\"a\"}", ARG, "a list of names");
+    REFUSED("{\"required\":[1]}", ARG, "/required/0: required is a list of names");
+    REFUSED("{\"properties\":{\"a\":{}},\"required\":\"a\"}", ARG, "/required: required is a list of names");
+    REFUSED("{\"properties\":{\"a\":{}},\"required\":[1]}", ARG, "/required/0: required is a list of names");
     REFUSED("{\"properties\":[]}", ARG, "properties is an object");
     REFUSED("{\"properties\":{\"a\":1}}", ARG, "/properties/a: a schema is");
+    char schema[200];
+    for (int n = 100; n <= 101; n++) {
+        snprintf(schema, sizeof schema, "{\"properties\":{\"%0*d\":{}},\"additionalProperties\":{}}", n, 7);
+        if (n == 100)
+            TEXTS(schema, "{\"a\":1}", "{\"a\"}");
+        else
+            REFUSED(schema, UNSUPPORTED, "a name of more than 100 bytes");
+    }
 }
 
 static void test_arrays(void)
@@ -390,6 +412,8 @@ static void test_arrays(void)
     REFUSED("{\"uniqueItems\":true}", UNSUPPORTED, "/uniqueItems");
     REFUSED("{\"items\":false,\"minItems\":1}", ARG, "not allowed");
     REFUSED("{\"minItems\":3,\"maxItems\":2}", ARG, "below minItems");
+    REFUSED("{\"prefixItems\":[false],\"minItems\":1}", ARG, "minItems asks for items that are not allowed");
+    REFUSED("{\"prefixItems\":{}}", ARG, "/prefixItems: a list of up to");
 }
 
 static void test_combinations(void)
@@ -417,6 +441,12 @@ static void test_combinations(void)
     REFUSED("{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", UNSUPPORTED,
             "/oneOf: two schemas of oneOf");
     REFUSED("{\"oneOf\":[{\"minimum\":3},{\"type\":\"string\"}]}", UNSUPPORTED, "oneOf");
+    REFUSED("{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":1}},\"required\":[\"k\"]},"
+            "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":2}}}]}",
+            UNSUPPORTED, "two schemas of oneOf");
+    REFUSED("{\"type\":\"null\",\"enum\":[1,\"a\"]}", ARG, "no value is left of enum and const");
+    REFUSED("{\"anyOf\":[]}", ARG, "/anyOf: anyOf is a list of schemas");
+    REFUSED("{\"allOf\":1}", ARG, "/allOf: allOf is a list of schemas");
     REFUSED("{\"allOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", ARG, "no type satisfies");
     REFUSED("{\"not\":{}}", UNSUPPORTED, "schema: /not: the keyword not is not supported");
     REFUSED("{\"if\":{}}", UNSUPPORTED, "/if");
@@ -440,6 +470,7 @@ static void test_references(void)
           "y%\":{\"type\":\"integer\",\"minimum\":4}}}",
           "{\"a\":4}\x1f{\"a\":5}", "{\"a\":6}\x1f{\"a\":3}");
     TEXTS("{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/anyOf/0\"}]}", "null", "1");
+    TEXTS("{\"items\":{\"$ref\":\"#/$defs/%2B%2b%zz\"},\"$defs\":{\"++%zz\":{\"const\":1}}}", "[1]", "[2]");
     REFUSED("{\"$ref\":\"#/$defs/b\"}", ARG, "schema: /$ref: the reference #/$defs/b leads nowhere");
     REFUSED("{\"$ref\":\"http://x/y\"}", UNSUPPORTED, "within the schema");
     REFUSED("{\"$ref\":1}", ARG, "a string");
@@ -482,6 +513,16 @@ static void test_work(void)
     TEST_CHECK_STATUS(translate_large(names, "\"a\"", 100000, "]}"), TN_OK);
 }
 
+// A constant alone that makes the grammar larger than is taken.
+static void test_large_grammar(void)
+{
+    tn_strbuf text;
+    tn_strbuf_init(&text, ctx);
+    tn_strbuf_printf(&text, "{\"const\":\"%0*d\"}", (4 << 20) + 1, 7);
+    REFUSED(text.data, UNSUPPORTED, "its grammar is larger than 4194304 bytes");
+    tn_strbuf_fini(&text);
+}
+
 // Other names than those that are listed, in whatever order these are.
 static void test_other_names(void)
 {
@@ -491,24 +532,33 @@ static void test_other_names(void)
           "{\"b\":\"x\"}\x1f{\"a\":\"x\"}\x1f{\"bb\":\"x\"}");
 }
 
-static void test_allocations(void)
+// Fails at each allocation in turn; the status of the text comes when none fails.
+static void fail_each_allocation(const char *text, tn_status want, long least)
 {
-    const char *text = "{\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"pattern\":\"^[a-z]\\\\d$\"}},"
-                       "\"required\":[\"b\"],\"additionalProperties\":{\"minimum\":3}}";
     long live = allocs.live, n_failed = 0;
     tn_status status = TN_ERR_MEMORY;
-    for (; status != TN_OK && n_failed < 300; n_failed++) {
+    for (bool failed = true; failed && n_failed < 300; n_failed++) {
         tn_strbuf gbnf;
         tn_strbuf_init(&gbnf, ctx);
+        if (want != TN_OK) tn_strbuf_reserve(&gbnf, 9999); // so that only what reads the schema allocates
         allocs.fail_from = allocs.calls + n_failed;
         allocs.fail_to = allocs.fail_from + 1;
         status = tn_schema_to_gbnf(ctx, text, strlen(text), &gbnf);
-        TEST_CHECK(status == TN_OK || status == TN_ERR_MEMORY);
+        failed = allocs.calls > allocs.fail_from;
+        TEST_CHECK_STATUS(status, failed ? TN_ERR_MEMORY : want);
         tn_strbuf_fini(&gbnf);
         TEST_CHECK(allocs.live == live);
     }
     allocs.fail_from = allocs.fail_to = 0;
-    TEST_CHECK(status == TN_OK && n_failed > 8);
+    if (!TEST_CHECK(status == want && n_failed > least)) printf("    %ld: %s\n", n_failed, text);
+}
+
+static void test_allocations(void)
+{
+    fail_each_allocation("{\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"pattern\":\"^x[a-z]\\\\d$\"}},"
+                         "\"required\":[\"b\"],\"additionalProperties\":{\"minimum\":3}}",
+                         TN_OK, 9);
+    fail_each_allocation("{\"not\":{}}", TN_ERR_UNSUPPORTED, 2);
 }
 
 int main(void)
@@ -533,6 +583,7 @@ int main(void)
     test_combinations();
     test_references();
     test_work();
+    test_large_grammar();
     test_other_names();
     test_allocations();
     tn_vocab_trie_destroy(&trie);

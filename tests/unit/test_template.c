@@ -157,6 +157,11 @@ static void test_marks(void)
           "{X},{Yxafed cbaabc def}");
     MARKS("{% filter upper %}a{{ u }}{% endfilter %}{{ u * 2 }}{{ u.partition(' ')[2] }}{{ '>' if u }}",
           "A{ABC DEFabc defabc defdef}>");
+    // Not what Jinja2 prints.
+    MARKS("{{ namespace() }}{{ [1]|tojson(2) }}", "<namespace>[\n  1\n]");
+    // A byte that is no UTF-8 is stripped as the character that stands for it.
+    MARKS("{{ 'ba\x80'.strip('a') }}{{ 'ba\x80'.strip('\\ufffd') }}", "ba\x80"
+                                                                      "ba");
 }
 
 // --- messages and limits -----------------------------------------------------------------------------------
@@ -179,26 +184,62 @@ static void check_fails(const char *source, const tn_jj_limits *limits, tn_statu
     tn_context_destroy(&ctx);
 }
 
-// The first of March, in years that are multiples of 4, 100 and 400, and of 101.
-static void test_leap_years(void)
+// The first of March, in years that are multiples of 4, 100 and 400, and of 101; a day before 1970.
+static void test_dates(void)
 {
     static const struct {
         int64_t seconds;
-        const char *want;
-    } dates[] = {{920246400, "060 1999-03-01"},
-                 {951868800, "061 2000-03-01"},
-                 {1583020800, "061 2020-03-01"},
-                 {4107542400, "060 2100-03-01"}};
-    static const char source[] = "{{ strftime_now('%j %Y-%m-%d') }}";
+        const char *format, *want; // NULL: refused
+    } dates[] = {{920246400, "%j %Y-%m-%d", "060 1999-03-01"},  {951868800, "%j %Y-%m-%d", "061 2000-03-01"},
+                 {1583020800, "%j %Y-%m-%d", "061 2020-03-01"}, {4107542400, "%j %Y-%m-%d", "060 2100-03-01"},
+                 {-1, "%a %F %T", "Wed 1969-12-31 23:59:59"},   {0, "%Q", NULL}};
     for (size_t i = 0; i < TN_COUNT(dates); i++) {
         tn_context *ctx = NULL;
         tn_jj *j = NULL;
         tn_jj_output out = {0};
+        char source[60];
+        const char *want = dates[i].want;
         if (tn_context_create(NULL, &ctx) != TN_OK || tn_jj_open(ctx, NULL, &j) != TN_OK) exit(1);
         tn_jj_clock(j, dates[i].seconds);
-        TEST_CHECK_STATUS(tn_jj_render(j, source, sizeof source - 1, &out), TN_OK);
-        bool same = out.text && out.n == strlen(dates[i].want) && memcmp(out.text, dates[i].want, out.n) == 0;
-        if (!TEST_CHECK(same)) printf("    not %s: %.*s\n", dates[i].want, (int)out.n, out.text);
+        snprintf(source, sizeof source, "{{ strftime_now('%s') }}", dates[i].format);
+        TEST_CHECK_STATUS(tn_jj_render(j, source, strlen(source), &out), want ? TN_OK : TN_ERR_MODEL);
+        bool same = !want || (out.text && out.n == strlen(want) && memcmp(out.text, want, out.n) == 0);
+        if (!TEST_CHECK(same)) printf("    not %s: %.*s\n", want, (int)out.n, out.text);
+        tn_jj_close(&j);
+        tn_context_destroy(&ctx);
+    }
+}
+
+// The JSON of tools and variables: the text of the value that is read, or why it is refused.
+static void test_json(void)
+{
+    static const struct {
+        const char *json, *want, *why;
+    } rows[] = {{"\"\\u00e9\\u00E9\\ud83d\\ude00\"", "\"éé😀\"", NULL},
+                {"\"\\ud83d\\u0041|\\ud83d|\\ude00\"", "\"\uFFFDA|\uFFFD|\uFFFD\"", NULL},
+                {"[1e2, 15E+1, 25e-1]", "[100.0, 150.0, 2.5]", NULL},
+                {"\"\\u12g4\"", NULL, "an unknown escape"},
+                {"[1e]", NULL, "a number that cannot be read"},
+                {"[", NULL, "it ends too early"},
+                {"", NULL, "it ends too early"}};
+    char deep[2000];
+    memset(deep, '[', sizeof deep);
+    for (size_t i = 0; i <= TN_COUNT(rows); i++) {
+        tn_context *ctx = NULL;
+        tn_jj *j = NULL;
+        value v;
+        bool is_deep = i == TN_COUNT(rows);
+        const char *json = is_deep ? deep : rows[i].json, *want = is_deep ? NULL : rows[i].want;
+        const char *why = is_deep ? "nested too deeply" : rows[i].why;
+        char message[300] = "";
+        if (tn_context_create(NULL, &ctx) != TN_OK || tn_jj_open(ctx, NULL, &j) != TN_OK) exit(1);
+        size_t n = is_deep ? sizeof deep : strlen(json);
+        TEST_CHECK_STATUS(tn_jj_json(j, json, n, "test", true, &v), want ? TN_OK : TN_ERR_ARG);
+        tn_context_error(ctx, message, sizeof message);
+        if (why && !TEST_CHECK(strstr(message, why))) printf("    %s\n", message);
+        str text = want ? json_text(j, v) : &tn_jj_empty;
+        if (want && !TEST_CHECK(tn_jj_is(text, want)))
+            printf("    %s: %.*s\n", json, (int)text->n, text->data);
         tn_jj_close(&j);
         tn_context_destroy(&ctx);
     }
@@ -228,6 +269,12 @@ static void test_messages(void)
     check_fails("{% include 'x' %}", NULL, TN_ERR_FORMAT, "not 'include'");
     check_fails("{{ x|nothing }}", NULL, TN_ERR_FORMAT, "not 'nothing'");
     check_fails("{{ 99999999999999999999 }}", NULL, TN_ERR_FORMAT, "63 bits");
+    check_fails("{{ 0xffffffffffffffff }}", NULL, TN_ERR_FORMAT, "63 bits");
+    check_fails("{{ x[1 2] }}", NULL, TN_ERR_FORMAT, "expected ']'");
+    check_fails("{{ dict(*[1]) }}", NULL, TN_ERR_FORMAT, "* and ** in calls");
+    check_fails("{{ [1][5].x }}", NULL, TN_ERR_MODEL, "a value that is undefined was used");
+    check_fails("{% for x in [1] %}{{ loop|list }}{% endfor %}", NULL, TN_ERR_MODEL,
+                "cannot be iterated over");
     check_fails("{{ [1]|batch }}", NULL, TN_ERR_MODEL, "batch: lines of 0 items");
     check_fails("{{ strftime_now('%Y') }}", NULL, TN_ERR_MODEL, "'strftime_now' is undefined");
 }
@@ -282,6 +329,10 @@ static void test_limits(void)
     tn_jj_limits_default(&small);
     small.output_size = 1 << 20;
     check_fails("{{ 'x' * 2000000 }}", &small, TN_ERR_MODEL, "1024 KiB of output");
+    static char large[200001];
+    memset(large, 'x', sizeof large - 1);
+    small.heap_size = 100000;
+    check_fails(large, &small, TN_ERR_MODEL, "a template of 200000 bytes");
 }
 
 // A pattern n times, with an end.
@@ -344,7 +395,8 @@ int main(int argc, char **argv)
     check_file(argv[1], "features.json");
     check_file(argv[1], "conversations.json");
     test_marks();
-    test_leap_years();
+    test_dates();
+    test_json();
     test_popped();
     test_messages();
     test_limits();

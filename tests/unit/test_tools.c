@@ -46,6 +46,10 @@ static const row rows[] = {
      "\n[add - {\"a\":12,\"note\":\"12 \\\"x\\\"\\n\"}]"},
     {"hermes", "Now:\n<function=now>\n</function>", "Now:\n\n[now - {}]"},
     {"hermes", "  <function=other></function>", "  <function=other></function>"},
+    {"hermes", "<tool_call>{\"index\":1,\"name\":\"now\"}", "\n[now - {}]"},
+    {"hermes", "<tool_call>{\"name\":\"\"}", "<tool_call>{\"name\":\"\"}"},
+    {"hermes", "<tool_call>{\"name\":7}<tool_call>{\"name\":\"now\"}", "<tool_call>{\"name\":7}\n[now - {}]"},
+    {"hermes", "<tool_call>{\"name\":\"now\\u0000\"}", "<tool_call>{\"name\":\"now\\u0000\"}"},
     {"hermes", "<function=add>\n<parameter=>1</parameter></function>",
      "<function=add>\n<parameter=>1</parameter></function>"},
     {"llama", "{\"name\": \"add\", \"parameters\": {\"a\": 1}}", "\n[add - {\"a\": 1}]"},
@@ -107,6 +111,7 @@ static const row rows[] = {
     {"lfm2", "<|tool_call_start|>{\"name\": \"now\"}<|tool_call_end|>", "\n[now - {}]"},
     {"lfm2", "<|tool_call_start|>[other(a=1)]<|tool_call_end|>",
      "<|tool_call_start|>[other(a=1)]<|tool_call_end|>"},
+    {"lfm2", "<|tool_call_start|>[add(a='b\\\nc')]", "\n[add - {\"a\":\"bc\"}]"},
     {"lfm2", "<|tool_call_start|>[add(a='\\060\\0601')]", "\n[add - {\"a\":\"001\"}]"},
     {"lfm2", "<|tool_call_start|>[add(a=1E+5)]", "\n[add - {\"a\":1E+5}]"},
     {"lfm2", "<|tool_call_start|>[add(a=2e-7)]", "\n[add - {\"a\":2e-7}]"},
@@ -133,6 +138,7 @@ static const row streamed[] = {
      "(add -|{|\"|a|\"|:| |1|})"},
     {"hermes", "<tool_call>{\"arguments\":{\"a\":[]},\"name\":\"add\"}", "(add -|{\"a\":[]})"},
     {"hermes", "<tool_call>{\"name\":\"now\"}", "(now -|{})"},
+    {"hermes", "<tool_call>{\"a\":1,\"b\":true ,\"name\":\"add\",\"arguments\":{}}", "(add -|{|})"},
     {"hermes", "<tool_call>{\"parameters\":{},\"arguments\":{\"a\":1},\"name\":\"now\"}", "(now -|{})"},
     {"hermes", "<tool_call>{\"name\":\"add\",\"arguments\":\"{\\\"a\\\":2}\"}", "(add -|{\"a\":2})"},
     {"hermes", "<function=add>\n<parameter=a>1</parameter></function>Yes", "(add -|{\"a\":1})Yes"},
@@ -604,6 +610,27 @@ static void test_schemas(tn_context *ctx, const tn_vocab_trie *trie)
     TEST_CHECK_STATUS(tn_tool_grammar(ctx, &c, &gbnf), TN_ERR_ARG);
 }
 
+// All of them together are too large, none is on its own.
+static void test_large_tools(tn_context *ctx)
+{
+    tn_tool_grammar_config c;
+    char *gbnf = NULL, why[300] = "";
+    tn_strbuf large;
+    tn_tool_grammar_config_default(&c);
+    tn_strbuf_init(&large, ctx);
+    for (int32_t i = 0; i < 3; i++)
+        tn_strbuf_printf(&large,
+                         "%s{\"type\":\"function\",\"function\":{\"name\":\"f%d\",\"parameters\":"
+                         "{\"type\":\"object\",\"properties\":{\"a\":{\"const\":\"%02000000d\"}}}}}",
+                         i ? "," : "[", (int)i, 7);
+    tn_strbuf_puts(&large, "]");
+    c.tools = large.data;
+    TEST_CHECK_STATUS(tn_tool_grammar(ctx, &c, &gbnf), TN_ERR_UNSUPPORTED);
+    tn_context_error(ctx, why, sizeof why);
+    TEST_CHECK(!gbnf && strstr(why, "tools[2]: f2: the grammar of all tools is larger than 4194304 bytes"));
+    tn_strbuf_fini(&large);
+}
+
 // Every allocation of a grammar fails once.
 static void test_grammar_memory(tn_context *ctx, counting *c)
 {
@@ -636,6 +663,7 @@ static void test_grammars(tn_context *ctx, counting *c)
     test_other_markers(ctx, trie);
     test_thoughts(ctx, trie);
     test_schemas(ctx, trie);
+    test_large_tools(ctx);
     test_grammar_memory(ctx, c);
     tn_vocab_trie_destroy(&trie);
     tn_tokenizer_destroy(&t);

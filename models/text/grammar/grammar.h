@@ -24,8 +24,6 @@ typedef struct tn_grammar tn_grammar;
 TN_MUST_USE tn_status tn_grammar_create(tn_context *ctx, const char *what, const char *gbnf, size_t n,
                                         tn_grammar **out);
 void tn_grammar_destroy(tn_grammar **grammar);
-// Instructions of the program, for tests of bounds.
-int32_t tn_grammar_n_states(const tn_grammar *g);
 
 // The state of a grammar after a text, token by token; tokens can be removed again. Allocates nothing after
 // creation. Belongs to one thread at a time. Both arguments must outlive it.

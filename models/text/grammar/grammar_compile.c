@@ -329,8 +329,3 @@ void tn_grammar_destroy(tn_grammar **grammar)
     tn_free(g->ctx, g);
     *grammar = NULL;
 }
-
-int32_t tn_grammar_n_states(const tn_grammar *g)
-{
-    return g->n_code;
-}

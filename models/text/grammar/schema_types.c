@@ -471,14 +471,10 @@ static void put_any_digits(tn_strbuf *out, size_t n)
     if (n > 0) tn_strbuf_printf(out, "[0-9]{%zu} ", n);
 }
 
-// Numbers of n digits from lo to hi; those bounds that are NULL are all 0 or all 9.
+// Numbers of n digits from lo to hi; the one bound that may be NULL is all 0 or all 9.
 static void put_same_length(tn_strbuf *out, const char *lo, const char *hi, size_t n)
 {
     if (n == 0) return;
-    if (!lo && !hi) {
-        put_any_digits(out, n);
-        return;
-    }
     char a = lo ? *lo : '0', z = hi ? *hi : '9';
     if (a == z) {
         put_digits(out, a, a);

@@ -332,11 +332,6 @@ bool tn_jj_items(tn_jj *j, value v, const value **items, size_t *n)
     *n = 0;
     *items = NULL;
     if (v.kind == JJ_UNDEFINED) return j->status == TN_OK;
-    if (v.kind == JJ_LOOP) {
-        *items = v.u.loop->items;
-        *n = v.u.loop->n;
-        return true;
-    }
     if (v.kind == JJ_DICT || v.kind == JJ_STRING) v = list_of(j, v);
     if (v.kind != JJ_LIST && v.kind != JJ_TUPLE) {
         tn_jj_error(j, "'%s' cannot be iterated over", tn_jj_kind_name(v));
