@@ -16,6 +16,14 @@ static tn_context *ctx;
 
 // --- helpers -----------------------------------------------------------------------------------------
 
+static bool message_has(const char *part)
+{
+    char text[1024];
+    tn_context_error(ctx, text, sizeof text);
+    if (!strstr(text, part)) printf("    message: %s\n", text);
+    return strstr(text, part) != NULL;
+}
+
 static tn_tokenizer *load(tiny_vocab *v)
 {
     tn_tokenizer *t = NULL;
@@ -144,6 +152,37 @@ static void test_spm_flags(void)
     unload(&v, &t);
 }
 
+// White space before a mask disappears, in models that are known by the name of their expressions or by their
+// own.
+static void test_masks(void)
+{
+    static const struct {
+        const char *pre, *name, *mask;
+        bool strips;
+    } rows[] = {{"jina-v2-de", NULL, "<mask>", true},
+                {"jina-v2-code", NULL, "<mask>", true},
+                {"jina-v2-de", NULL, "[MASK]", false},
+                {"gpt-2", NULL, "<mask>", false},
+                {"gpt-2", "Modern-BERT base", "[MASK]", true},
+                {"gpt-2", "Modern-BERT base", "<mask>", false}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        char text[32], want[64];
+        tiny_vocab v;
+        tiny_bpe(&v);
+        v.pre = rows[i].pre;
+        v.name = rows[i].name;
+        tiny_add(&v, rows[i].mask, TN_TOKEN_CONTROL, 0);
+        tn_tokenizer *t = load(&v);
+        snprintf(text, sizeof text, "a \n%s b", rows[i].mask);
+        snprintf(want, sizeof want, "a%s|%s|Ġ|b", rows[i].strips ? "" : "|Ġ|Ċ", rows[i].mask);
+        TOKENS(t, text, PARSE, want);
+        snprintf(text, sizeof text, " \n%s", rows[i].mask); // nothing else is before it
+        snprintf(want, sizeof want, "%s%s", rows[i].strips ? "" : "Ġ|Ċ|", rows[i].mask);
+        TOKENS(t, text, PARSE, want);
+        unload(&v, &t);
+    }
+}
+
 // --- BPE ---------------------------------------------------------------------------------------------
 
 static void test_bpe(void)
@@ -180,6 +219,16 @@ static void test_bpe(void)
     v.merges[v.n_merges++] = "x y";
     t = load(&v);
     TOKENS(t, "xy\n\n", 0, "x|y");
+    unload(&v, &t);
+
+    tiny_bpe(&v); // characters that stand for no byte are text as they are
+    int32_t odd = tiny_add(&v, "中Ġ文", TN_TOKEN_NORMAL, 0);
+    t = load(&v);
+    tn_strbuf out;
+    tn_strbuf_init(&out, ctx);
+    TEST_CHECK_STATUS(tn_tokenizer_piece(t, odd, false, &out), TN_OK);
+    TEST_CHECK(out.size == 7 && memcmp(out.data, "中 文", 7) == 0);
+    tn_strbuf_fini(&out);
     unload(&v, &t);
 }
 
@@ -284,6 +333,77 @@ static void test_pre(void)
     SPLIT("gemma4", "a b\n\nc", "a b·\n\n·c");
 }
 
+static void test_expressions(void)
+{
+    // What the table does not use; each of a kind that is refused elsewhere.
+    static const char *const bad[] = {
+        "[a",    "a\\",   "\\p{Zz}",    "\\pL",      "\\p{L",          "[a-",
+        "a{x}",  "a{2",   "(?!a",       "[\\p{L}&&[^\\p{N}",
+        "[\\p{Han}\\p{Han1}\\p{Han2}]", // sets of ranges: two at most
+        "[à-áâ-ãä-åæ-çè-éê-ëì-íî-ïð-ñò-óô-õö-÷ø-ùú-ûü-ýþ-ÿĀ-ā]", // 17 ranges, 16 at most
+    };
+    tn_pattern p;
+    tn_arena arena;
+    tn_arena_init(&arena, ctx);
+    for (size_t i = 0; i < TN_COUNT(bad); i++) {
+        if (!TEST_CHECK_STATUS(tn_pattern_compile(&arena, bad[i], &p), TN_ERR_INTERNAL))
+            printf("    %s\n", bad[i]);
+        TEST_CHECK(message_has(bad[i]));
+    }
+    TEST_CHECK_STATUS(tn_pattern_compile(&arena, "[\\p{Han}\\p{Han1}]", &p), TN_OK);
+    TEST_CHECK_STATUS(
+        tn_pattern_compile(&arena, "[à-áâ-ãä-åæ-çè-éê-ëì-íî-ïð-ñò-óô-õö-÷ø-ùú-ûü-ýþ-ÿ]", &p), TN_OK);
+    for (size_t n = 1; n <= TN_PATTERN_ITEMS + 1; n++) { // as many literals, or as many alternatives
+        char items[TN_PATTERN_ITEMS + 2] = "", branches[2 * TN_PATTERN_ITEMS + 4] = "";
+        for (size_t i = 0; i < n; i++) {
+            items[i] = 'a';
+            memcpy(branches + 2 * i, "a|", 2);
+        }
+        branches[2 * n - 1] = 0;
+        TEST_CHECK_STATUS(tn_pattern_compile(&arena, items, &p),
+                          n <= TN_PATTERN_ITEMS ? TN_OK : TN_ERR_INTERNAL);
+        TEST_CHECK_STATUS(tn_pattern_compile(&arena, branches, &p),
+                          n <= TN_PATTERN_BRANCHES ? TN_OK : TN_ERR_INTERNAL);
+    }
+    tn_cp cps[] = {'1', 0x663 | (tn_cp)TN_GC_ND << TN_CP_GC_SHIFT, 'a'}; // a digit of Arabic
+    TEST_CHECK_STATUS(tn_pattern_compile(&arena, "\\d+", &p), TN_OK);
+    tn_pattern_split(&p, 1, cps, TN_COUNT(cps));
+    TEST_CHECK(tn_piece_end(cps, 0) == 2);
+    tn_arena_fini(&arena);
+}
+
+// --- tables ------------------------------------------------------------------------------------------
+
+// The table of texts grows, and what was in it stays where it was.
+static void test_text_map(void)
+{
+    enum { N = 1000 };
+    static char texts[N][8];
+    tn_text_map map;
+    int32_t index;
+    bool added;
+    TEST_CHECK_STATUS(tn_text_map_init(&map, ctx, INT32_MAX), TN_ERR_FORMAT);
+    TEST_CHECK(message_has("too many token texts: 2147483647"));
+    tn_text_map_fini(&map);
+    if (!TEST_CHECK_STATUS(tn_text_map_init(&map, ctx, 3), TN_OK)) return;
+    for (int32_t i = 0; i < N; i++) {
+        size_t n = (size_t)snprintf(texts[i], sizeof texts[i], "%d", i);
+        TEST_CHECK_STATUS(tn_text_map_add(&map, (tn_gguf_str){texts[i], n}, &index, &added), TN_OK);
+        TEST_CHECK(added && index == i);
+    }
+    TEST_CHECK(map.count == N && map.capacity >= N);
+    for (int32_t i = 0; i < N; i++) TEST_CHECK(tn_text_map_find(&map, texts[i], strlen(texts[i])) == i);
+    TEST_CHECK(tn_text_map_find(&map, "1000", 4) == -1);
+    TEST_CHECK_STATUS(tn_text_map_add(&map, (tn_gguf_str){"7", 1}, &index, &added), TN_OK);
+    TEST_CHECK(!added && index == 7);
+    tn_text_map_fini(&map);
+    tn_tokens ids;
+    tn_tokens_init(&ids, ctx);
+    TEST_CHECK_STATUS(tn_tokens_reserve(&ids, SIZE_MAX), TN_ERR_MEMORY);
+    TEST_CHECK(message_has("too many tokens") && ids.capacity == 0);
+    tn_tokens_fini(&ids);
+}
+
 // --- keys that lie -----------------------------------------------------------------------------------
 
 // Loads and expects this failure, with `part` in the message; closes the file.
@@ -336,6 +456,13 @@ static void test_hostile(void)
     tiny_bpe(&v);
     v.merges[0] = "";
     REFUSED(&v, NULL, TN_ERR_FORMAT, "line 0");
+    tiny_bpe(&v);
+    v.merges[1] = "x ";
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "line 1 has no right part");
+    tiny_bpe(&v);
+    v.n_merges = 0;
+    tiny_id(&v, "tokenizer.ggml.merges", 1);
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.merges is not an array of strings");
     tiny_spm(&v);
     v.n_tokens = v.n_scores = v.n_types = 0;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "tokens");
@@ -360,6 +487,16 @@ static void test_hostile(void)
     tiny_spm(&v);
     v.scores[5] = (float)NAN;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "NaN");
+    tiny_ugm(&v);
+    v.n_scores--;
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.scores: 14 values for 15 tokens");
+    tiny_ugm(&v);
+    v.scores[5] = INFINITY;
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.scores: value 5 is not finite");
+    tiny_ugm(&v);
+    v.n_charsmap = 0;
+    tiny_id(&v, "tokenizer.ggml.precompiled_charsmap", 1);
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.precompiled_charsmap is no array of bytes");
     tiny_spm(&v);
     v.tokens[9] = v.tokens[8];
     REFUSED(&v, NULL, TN_ERR_FORMAT, "tokens 8 and 9");
@@ -775,9 +912,12 @@ int main(void)
     test_printable();
     test_spm();
     test_spm_flags();
+    test_masks();
     test_bpe();
     test_gemma4();
     test_pre();
+    test_expressions();
+    test_text_map();
     test_hostile();
     test_hostile_texts();
     test_odd();
