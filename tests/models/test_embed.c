@@ -432,6 +432,8 @@ static void test_refused(void)
         {.pooling = 1, .n_batch = 1, .n_seq = -1},
         {.pooling = 1, .n_batch = 1, .n_seq = 257},
         {.pooling = 1, .n_batch = 1, .n_seq = 1, .max_tokens = -1},
+        {.pooling = 1, .n_batch = 1, .n_seq = 1, .precision = -1},
+        {.pooling = 1, .n_batch = 1, .n_seq = 1, .precision = TN_PRECISION_COUNT},
     };
     describe(&f, "bert", false);
     tn_model *model = open_file(ctx, &f, TN_OK);

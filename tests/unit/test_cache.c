@@ -46,6 +46,32 @@ static void test_clear(void)
     tn_cache_fini(&c);
 }
 
+// Sizes that no address has.
+static void test_huge(void)
+{
+    tn_cache c;
+    tn_cache_config cfg = {.n_ctx = 4 * TN_CACHE_BLOCK,
+                           .n_seq = 1,
+                           .n_parts = 1,
+                           .n_ctx_seq = 4 * TN_CACHE_BLOCK,
+                           .row_sizes = (size_t[]){SIZE_MAX / 128},
+                           .devices = (uint8_t[]){0},
+                           .n_states = 1,
+                           .n_slots = 4,
+                           .state_sizes = (size_t[]){64},
+                           .state_devices = (uint8_t[]){0}};
+    TEST_CHECK(tn_cache_part_size(4, SIZE_MAX / 128) == SIZE_MAX && tn_cache_part_size(4, 64) < SIZE_MAX);
+    TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_ERR_MEMORY);
+    tn_cache_fini(&c);
+    cfg.row_sizes = (size_t[]){64};
+    cfg.state_sizes = (size_t[]){SIZE_MAX / 2};
+    TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_ERR_MEMORY);
+    tn_cache_fini(&c);
+    cfg.state_sizes = (size_t[]){SIZE_MAX / 4 - 64}; // alone it fits, but not behind the blocks
+    TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_ERR_MEMORY);
+    tn_cache_fini(&c);
+}
+
 // Blocks that a window and the tokens of a step take: 128 positions and 63 to go back lie in 3, one more at
 // each end, for each sequence; as many for the step; and the windows of half of the texts that ended.
 static void test_window_blocks(void)
@@ -142,6 +168,7 @@ int main(void)
 {
     if (tn_context_create(NULL, &ctx) != TN_OK) return 1;
     test_clear();
+    test_huge();
     test_window_blocks();
     test_window_branches();
     test_states();
