@@ -81,8 +81,6 @@ void tn_generation_destroy(tn_generation **generation)
 
 static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
-    if (length < 0)
-        return tn_fail(g->ctx, TN_ERR_ARG, "generation: the session has no sequence %d", (int)g->cfg.seq);
     if (n > 0 && !ids) return tn_fail(g->ctx, TN_ERR_ARG, "generation: %zu prompt tokens at NULL", n);
     if (n == 0 && length == 0)
         return tn_fail(g->ctx, TN_ERR_ARG,
@@ -156,6 +154,14 @@ static tn_status keep_rows(tn_generation *g, int32_t first, int32_t n)
     return status;
 }
 
+// The token before the text: of the prompt, or what the sequence ends with.
+static int32_t token_before(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
+{
+    int32_t token = n > 0 ? ids[n - 1] : g->pending;
+    if (token < 0) (void)tn_session_tokens(g->session, g->cfg.seq, length - 1, &token, 1);
+    return token;
+}
+
 // A text begins with a prompt of n ids behind the `length` tokens that the sequence holds.
 static void reset(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
@@ -169,7 +175,7 @@ static void reset(tn_generation *g, const int32_t *ids, size_t n, int32_t length
     tn_strbuf_clear(&g->text);
     tn_stops_reset(&g->stops);
     if (n > 0) tn_sampler_mark_text(g->sampler, false);
-    if (g->bans) tn_bans_begin(g->bans, n > 0 ? ids[n - 1] : tn_bans_token(g->bans, -1));
+    if (g->bans) tn_bans_begin(g->bans, token_before(g, ids, n, length));
     g->end = TN_STOP_NONE;
     g->n_returns = 0;
 }
@@ -194,7 +200,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
                        tn_session_n_seq(g->session));
     int32_t length = held(g), n_reused = 0;
     tn_status status = drop_guesses(g);
-    if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
+    if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? 0 : length);
     if (status != TN_OK) return status;
     g->shift.keep = g->cfg.n_keep >= 0 ? g->cfg.n_keep : (int32_t)n + (reuse ? 0 : length);
     int32_t n_dropped = tn_shift_prompt(&g->shift, g->session, g->cfg.seq, &ids, &n, &reuse);

@@ -14,7 +14,7 @@
 
 #include <tenon/session.h>
 
-enum { SCRIPT_MAX = 128, VOCAB_MAX = 600, BOS = 1, EOS = 2 };
+enum { SCRIPT_MAX = 320, VOCAB_MAX = 600, BOS = 1, EOS = 2 };
 
 static counting allocs;
 static tn_context *ctx;
