@@ -135,19 +135,27 @@ static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int
     return status;
 }
 
+// A row of the session's last pass.
+static tn_status find_logits(const tn_generation *g, int32_t row, const float **out)
+{
+    tn_status status = tn_session_row(g->session, row, out);
+    if (status != TN_ERR_STATE) return status;
+    return tn_fail(g->ctx, status, "generation: the session has no logits to choose from");
+}
+
 // n rows of the session's last pass.
 static tn_status keep_rows(tn_generation *g, int32_t first, int32_t n)
 {
     tn_status status = TN_OK;
     g->rows_best = tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session);
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
-        const float *logits = g->rows_best ? NULL : tn_session_logits(g->session, first + i);
+        const float *logits = NULL;
         if (g->rows_best)
             status = tn_session_best(g->session, first + i, &g->best[i], &g->best_logprob[i]);
-        else if (logits)
-            memcpy(g->logits + (size_t)i * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *logits);
         else
-            status = tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
+            status = find_logits(g, first + i, &logits);
+        if (logits)
+            memcpy(g->logits + (size_t)i * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *logits);
     }
     g->row = 0;
     g->n_rows = status == TN_OK ? n : 0;
@@ -454,10 +462,9 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
         if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
         return status;
     }
-    const float *logits = kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab
-                               : tn_session_logits(g->session, g->session_row);
-    if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
-    tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+    const float *logits = g->logits + (size_t)g->row * (size_t)g->n_vocab;
+    tn_status status = kept ? TN_OK : find_logits(g, g->session_row, &logits);
+    if (status == TN_OK) status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
     if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
     return status;
 }

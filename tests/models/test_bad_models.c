@@ -454,7 +454,8 @@ static void test_table(void)
 static void test_logit_scale(void)
 {
     ACCEPTED(TINY_LLAMA, (rename_arch("granite"), tiny_f32(f, "logit_scale", 8.0f)));
-    REFUSED(TINY_LLAMA, (rename_arch("granite"), tiny_f32(f, "logit_scale", 0.0f)), "granite.logit_scale is 0");
+    REFUSED(TINY_LLAMA, (rename_arch("granite"), tiny_f32(f, "logit_scale", 0.0f)),
+            "granite.logit_scale is 0");
 }
 
 // A mistake of the program: the key has no row, or a row of another kind.
@@ -501,7 +502,8 @@ static void check_override(int line, const char *const *texts, int32_t n, tn_sta
     tn_status status = try_overrides(texts, n, -1);
     test_report(status == want && (status == TN_OK || message_has(part)), __FILE__, line, part);
 }
-#define OVERRIDE(text, status, part) check_override(__LINE__, (const char *const[]){text}, 1, (status), (part))
+#define OVERRIDE(text, status, part)                                                                         \
+    check_override(__LINE__, (const char *const[]){text}, 1, (status), (part))
 
 static void test_overrides(void)
 {

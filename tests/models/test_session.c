@@ -485,7 +485,19 @@ static void refuse_config(tn_model *model, tn_session_config cfg, tn_status want
         refuse_config(model, bad, TN_ERR_ARG);                                                               \
     } while (0)
 
-static void test_arguments(tn_model *model)
+static void test_plan_arguments(tn_model *model)
+{
+    tn_session_config cfg = f32_config(100, 2);
+    tn_plan *plan = NULL;
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 0, 1, &plan), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 0, &plan), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 1, 2, &plan), TN_ERR_ARG); // more than tokens
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 3, &plan), TN_ERR_ARG); // than the session has
+    TEST_CHECK(!plan && TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 2, &plan), TN_OK));
+    tn_plan_unref(&plan);
+}
+
+static void test_config_arguments(tn_model *model)
 {
     REFUSE_CONFIG(n_ctx, -1);
     REFUSE_CONFIG(n_ctx_seq, -1);
@@ -503,15 +515,11 @@ static void test_arguments(tn_model *model)
     REFUSE_CONFIG(result, TN_RESULT_SCORES + 1);
     REFUSE_CONFIG(n_checkpoints, -1);
     REFUSE_CONFIG(n_checkpoints, INT32_MAX);
+}
 
+static void test_arguments(tn_model *model)
+{
     tn_session_config cfg = f32_config(100, 2);
-    tn_plan *plan = NULL;
-    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 0, 1, &plan), TN_ERR_ARG);
-    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 0, &plan), TN_ERR_ARG);
-    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 1, 2, &plan), TN_ERR_ARG); // more than tokens
-    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 3, &plan), TN_ERR_ARG); // than the session has
-    TEST_CHECK(!plan && TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 2, &plan), TN_OK));
-    tn_plan_unref(&plan);
     cfg.n_batch = 20;
     tn_session *s = session(model, &cfg);
     int32_t good[21] = {1, 2, 3}, high[] = {1, VOCAB}, low[] = {1, -1};
@@ -597,6 +605,8 @@ int main(int argc, char **argv)
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
     test_full(model);
     test_cancel(model);
+    test_config_arguments(model);
+    test_plan_arguments(model);
     test_arguments(model);
     tn_model_unref(&model);
     test_refused_models(ctx);

@@ -645,7 +645,8 @@ static void test_refused(void)
     words.tokenizer = true;
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]),
              *far_off = tiny_model_open(elsewhere, &tiny_shapes[TINY_LLAMA]);
-    tn_model *named = tiny_model_open(ctx, &words), *renamed[2] = {open_renamed(ctx, 0), open_renamed(ctx, 1)};
+    tn_model *named = tiny_model_open(ctx, &words),
+             *renamed[2] = {open_renamed(ctx, 0), open_renamed(ctx, 1)};
     tn_session *s = session(model, 64, 1), *t = session(far_off, 64, 1), *u = session(named, 64, 1);
     tn_generation_config cfg = config(0, 0);
     cfg.draft = s;

@@ -175,6 +175,12 @@ const float *tn_session_logits(tn_session *s, int32_t i)
     return i == 0 && !fake.no_logits ? fake.logits : NULL;
 }
 
+tn_status tn_session_row(tn_session *s, int32_t row, const float **out)
+{
+    *out = tn_session_logits(s, row);
+    return *out ? TN_OK : TN_ERR_STATE;
+}
+
 // Nothing is sampled on a device.
 tn_session_sampling *tn_session_sampling_get(tn_session *s)
 {

@@ -195,12 +195,13 @@ static void test_listed_windows(void)
     for (int32_t cut = 0; cut < 2; cut++) {
         int32_t n = 0;
         if (!TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_OK)) return;
-        TEST_CHECK_STATUS(
-            tn_cache_reserve(&c, (tn_device *[]){tn_context_device_by_name(ctx, "cpu"), NULL}), TN_OK);
+        TEST_CHECK_STATUS(tn_cache_reserve(&c, (tn_device *[]){tn_context_device_by_name(ctx, "cpu"), NULL}),
+                          TN_OK);
         TEST_CHECK_STATUS(tn_cache_index_create(&c), TN_OK);
         TEST_CHECK(tn_cache_has_window(&c) && tn_cache_attach(&c, 0, 0, NULL, 0) == 0);
         append(&c, 1, cut ? TN_CACHE_BLOCK : (BLOCKS - 2) * TN_CACHE_BLOCK);
-        TEST_CHECK(can_be_found(&c, 1) == cut); // the window of the first block is lost, if others are behind it
+        TEST_CHECK(can_be_found(&c, 1) ==
+                   cut); // the window of the first block is lost, if others are behind it
         if (cut) {
             tn_cache_truncate(&c, 0, 30);
             append(&c, 2, 10);

@@ -197,24 +197,9 @@ static void test_unused(void)
     unlink(path_of("none.gguf"));
 }
 
-static void test_refused(void)
+// Names and types of the tensors themselves.
+static void test_refused_tensors(void)
 {
-    int before = n_files();
-    write_records("bad", -1);
-    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
-    write_records("bad", NAN);
-    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
-    static const float bad_counts[] = {-1, NAN, INFINITY};
-    for (size_t i = 0; i < sizeof bad_counts / sizeof *bad_counts; i++) {
-        write_gguf("bad", EXPERTS, bad_counts[i]);
-        TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
-    }
-    write_gguf("bad", 1, 4);
-    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
-    TEST_CHECK(message_has("blk.0.ffn_up_exps.weight"));
-    TEST_CHECK_STATUS(quantize("out", "Q4_0", "in.gguf", NULL), TN_ERR_FORMAT);
-    TEST_CHECK_STATUS(quantize("out", "Q4_0", "absent", NULL), TN_ERR_IO);
-    // Names and types of the tensors themselves.
     static const struct {
         const char *sums, *counts;
         tn_dtype sums_type, counts_type;
@@ -245,6 +230,25 @@ static void test_refused(void)
         tn_imatrix_close(&im);
     }
     unlink(path_of("bad"));
+}
+
+static void test_refused(void)
+{
+    int before = n_files();
+    write_records("bad", -1);
+    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    write_records("bad", NAN);
+    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    static const float bad_counts[] = {-1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof bad_counts / sizeof *bad_counts; i++) {
+        write_gguf("bad", EXPERTS, bad_counts[i]);
+        TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    }
+    write_gguf("bad", 1, 4);
+    TEST_CHECK_STATUS(quantize("out", "Q4_0", "bad", NULL), TN_ERR_FORMAT);
+    TEST_CHECK(message_has("blk.0.ffn_up_exps.weight"));
+    TEST_CHECK_STATUS(quantize("out", "Q4_0", "in.gguf", NULL), TN_ERR_FORMAT);
+    TEST_CHECK_STATUS(quantize("out", "Q4_0", "absent", NULL), TN_ERR_IO);
     // Of another model.
     FILE *f = fopen(path_of("bad"), "wb");
     if (!f) abort();
@@ -401,6 +405,7 @@ int main(void)
     test_importance();
     test_threads();
     test_unused();
+    test_refused_tensors();
     test_refused();
     test_damaged();
     test_no_memory();

@@ -159,12 +159,10 @@ static void test_masks(void)
     static const struct {
         const char *pre, *name, *mask;
         bool strips;
-    } rows[] = {{"jina-v2-de", NULL, "<mask>", true},
-                {"jina-v2-code", NULL, "<mask>", true},
-                {"jina-v2-de", NULL, "[MASK]", false},
-                {"gpt-2", NULL, "<mask>", false},
-                {"gpt-2", "Modern-BERT base", "[MASK]", true},
-                {"gpt-2", "Modern-BERT base", "<mask>", false}};
+    } rows[] = {
+        {"jina-v2-de", NULL, "<mask>", true},          {"jina-v2-code", NULL, "<mask>", true},
+        {"jina-v2-de", NULL, "[MASK]", false},         {"gpt-2", NULL, "<mask>", false},
+        {"gpt-2", "Modern-BERT base", "[MASK]", true}, {"gpt-2", "Modern-BERT base", "<mask>", false}};
     for (size_t i = 0; i < TN_COUNT(rows); i++) {
         char text[32], want[64];
         tiny_vocab v;
@@ -337,9 +335,17 @@ static void test_expressions(void)
 {
     // What the table does not use; each of a kind that is refused elsewhere.
     static const char *const bad[] = {
-        "[a",    "a\\",   "\\p{Zz}",    "\\pL",      "\\p{L",          "[a-",
-        "a{x}",  "a{2",   "(?!a",       "[\\p{L}&&[^\\p{N}",
-        "[\\p{Han}\\p{Han1}\\p{Han2}]", // sets of ranges: two at most
+        "[a",
+        "a\\",
+        "\\p{Zz}",
+        "\\pL",
+        "\\p{L",
+        "[a-",
+        "a{x}",
+        "a{2",
+        "(?!a",
+        "[\\p{L}&&[^\\p{N}",
+        "[\\p{Han}\\p{Han1}\\p{Han2}]",                          // sets of ranges: two at most
         "[à-áâ-ãä-åæ-çè-éê-ëì-íî-ïð-ñò-óô-õö-÷ø-ùú-ûü-ýþ-ÿĀ-ā]", // 17 ranges, 16 at most
     };
     tn_pattern p;
@@ -351,8 +357,8 @@ static void test_expressions(void)
         TEST_CHECK(message_has(bad[i]));
     }
     TEST_CHECK_STATUS(tn_pattern_compile(&arena, "[\\p{Han}\\p{Han1}]", &p), TN_OK);
-    TEST_CHECK_STATUS(
-        tn_pattern_compile(&arena, "[à-áâ-ãä-åæ-çè-éê-ëì-íî-ïð-ñò-óô-õö-÷ø-ùú-ûü-ýþ-ÿ]", &p), TN_OK);
+    TEST_CHECK_STATUS(tn_pattern_compile(&arena, "[à-áâ-ãä-åæ-çè-éê-ëì-íî-ïð-ñò-óô-õö-÷ø-ùú-ûü-ýþ-ÿ]", &p),
+                      TN_OK);
     for (size_t n = 1; n <= TN_PATTERN_ITEMS + 1; n++) { // as many literals, or as many alternatives
         char items[TN_PATTERN_ITEMS + 2] = "", branches[2 * TN_PATTERN_ITEMS + 4] = "";
         for (size_t i = 0; i < n; i++) {
@@ -426,20 +432,9 @@ static void expect_refused(int line, tiny_vocab *v, const char *pre, tn_status w
 }
 #define REFUSED(v, pre, status, part) expect_refused(__LINE__, (v), (pre), (status), (part))
 
-static void test_hostile(void)
+static void test_hostile_merges(void)
 {
-    static const char *const kinds[] = {"bart", "t6", "rwkv", "plamo2", "Llama", "llam", "llama\xff"};
     tiny_vocab v;
-    for (size_t i = 0; i < TN_COUNT(kinds); i++) {
-        tiny_spm(&v);
-        v.model = kinds[i];
-        REFUSED(&v, NULL, TN_ERR_MODEL, kinds[i]);
-    }
-    tiny_bpe(&v);
-    v.pre = "no-such-pre";
-    REFUSED(&v, NULL, TN_ERR_MODEL, "no-such-pre");
-    tiny_bpe(&v);
-    REFUSED(&v, "other", TN_ERR_MODEL, "--pre");
     tiny_bpe(&v);
     v.n_merges = 0;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "merges");
@@ -463,6 +458,22 @@ static void test_hostile(void)
     v.n_merges = 0;
     tiny_id(&v, "tokenizer.ggml.merges", 1);
     REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.merges is not an array of strings");
+}
+
+static void test_hostile(void)
+{
+    static const char *const kinds[] = {"bart", "t6", "rwkv", "plamo2", "Llama", "llam", "llama\xff"};
+    tiny_vocab v;
+    for (size_t i = 0; i < TN_COUNT(kinds); i++) {
+        tiny_spm(&v);
+        v.model = kinds[i];
+        REFUSED(&v, NULL, TN_ERR_MODEL, kinds[i]);
+    }
+    tiny_bpe(&v);
+    v.pre = "no-such-pre";
+    REFUSED(&v, NULL, TN_ERR_MODEL, "no-such-pre");
+    tiny_bpe(&v);
+    REFUSED(&v, "other", TN_ERR_MODEL, "--pre");
     tiny_spm(&v);
     v.n_tokens = v.n_scores = v.n_types = 0;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "tokens");
@@ -479,7 +490,7 @@ static void test_hostile(void)
     v.types[9] = 7;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "type 7");
     v.types[9] = 0; // of no kind
-    t = load(&v);
+    tn_tokenizer *t = load(&v);
     unload(&v, &t);
     tiny_spm(&v);
     v.types[9] = -1;
@@ -919,6 +930,7 @@ int main(void)
     test_expressions();
     test_text_map();
     test_hostile();
+    test_hostile_merges();
     test_hostile_texts();
     test_odd();
     test_chat();
