@@ -447,9 +447,7 @@ static tn_status read_scaling(tn_context *ctx, const tn_keys *k, tn_config *c)
     if (status == TN_OK)
         status = tn_keys_i32(k, "rope.scaling.original_context_length", 0, &c->n_ctx_original);
     if (status != TN_OK) return status;
-    if (factor == 0.0f || is(type, "none")) factor = 1.0f;
-    if (!(factor > 0.0f))
-        return tn_fail(ctx, TN_ERR_FORMAT, "%s.rope.scaling.factor is %g", c->arch->name, (double)factor);
+    if (factor == 0.0f || is(type, "none")) factor = 1.0f; // models/keys/keys.def: not negative
     c->rope.freq_scale = 1.0f / factor;
     c->longrope = c->arch->longrope || (c->arch->longrope_by_type && is(type, "longrope"));
     bool yarn = is(type, "yarn");

@@ -53,11 +53,6 @@ const tn_tokenizer *tn_model_tokenizer(const tn_model *m)
     return m->tokenizer;
 }
 
-const tn_config *tn_model_config_of(const tn_model *m)
-{
-    return &m->config;
-}
-
 const char *tn_result_name(int32_t result)
 {
     static const char *const names[] = {"logits", "hidden", "scores"};

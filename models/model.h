@@ -66,7 +66,6 @@ TN_MUST_USE tn_status tn_model_open_memory(tn_context *ctx, void *take_data, siz
 tn_context *tn_model_context(const tn_model *m);
 const tn_gguf *tn_model_gguf(const tn_model *m);
 const tn_tokenizer *tn_model_tokenizer(const tn_model *m); // NULL if the file has none
-const tn_config *tn_model_config_of(const tn_model *m);
 // --- weights/weights.c ---
 // The weight as a tensor of a file describes it, without its memory.
 tn_weight tn_weight_of(const tn_gguf_tensor *t);
@@ -142,6 +141,8 @@ bool tn_session_fits(const struct tn_session *s, int32_t seq, const int32_t *tok
 bool tn_session_cancelled(const struct tn_session *s);
 // Whether the model has recurrent states: tokens before a cut may then have to be evaluated again.
 bool tn_session_has_states(const struct tn_session *s);
+// tn_session_logits with what went wrong. TN_ERR_STATE, without a message: there is no such row.
+TN_MUST_USE tn_status tn_session_row(struct tn_session *s, int32_t row, const float **out);
 // Makes the plans of passes over 2 to n tokens of a sequence with all their logits now, so that no step has
 // to.
 TN_MUST_USE tn_status tn_session_prepare_rows(struct tn_session *s, int32_t n);

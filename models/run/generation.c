@@ -81,8 +81,6 @@ void tn_generation_destroy(tn_generation **generation)
 
 static tn_status check_prompt(tn_generation *g, const int32_t *ids, size_t n, int32_t length)
 {
-    if (length < 0)
-        return tn_fail(g->ctx, TN_ERR_ARG, "generation: the session has no sequence %d", (int)g->cfg.seq);
     if (n > 0 && !ids) return tn_fail(g->ctx, TN_ERR_ARG, "generation: %zu prompt tokens at NULL", n);
     if (n == 0 && length == 0)
         return tn_fail(g->ctx, TN_ERR_ARG,
@@ -137,23 +135,39 @@ static tn_status feed_prompt(tn_generation *g, const int32_t *ids, size_t n, int
     return status;
 }
 
+// A row of the session's last pass.
+static tn_status find_logits(const tn_generation *g, int32_t row, const float **out)
+{
+    tn_status status = tn_session_row(g->session, row, out);
+    if (status != TN_ERR_STATE) return status;
+    return tn_fail(g->ctx, status, "generation: the session has no logits to choose from");
+}
+
 // n rows of the session's last pass.
 static tn_status keep_rows(tn_generation *g, int32_t first, int32_t n)
 {
     tn_status status = TN_OK;
     g->rows_best = tn_sampler_is_greedy(g->sampler) && tn_session_has_best(g->session);
     for (int32_t i = 0; i < n && status == TN_OK; i++) {
-        const float *logits = g->rows_best ? NULL : tn_session_logits(g->session, first + i);
+        const float *logits = NULL;
         if (g->rows_best)
             status = tn_session_best(g->session, first + i, &g->best[i], &g->best_logprob[i]);
-        else if (logits)
-            memcpy(g->logits + (size_t)i * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *logits);
         else
-            status = tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
+            status = find_logits(g, first + i, &logits);
+        if (logits)
+            memcpy(g->logits + (size_t)i * (size_t)g->n_vocab, logits, (size_t)g->n_vocab * sizeof *logits);
     }
     g->row = 0;
     g->n_rows = status == TN_OK ? n : 0;
     return status;
+}
+
+// The token before the text: of the prompt, or what the sequence ends with.
+static int32_t token_before(const tn_generation *g, const int32_t *ids, size_t n, int32_t length)
+{
+    int32_t token = n > 0 ? ids[n - 1] : g->pending;
+    if (token < 0) (void)tn_session_tokens(g->session, g->cfg.seq, length - 1, &token, 1);
+    return token;
 }
 
 // A text begins with a prompt of n ids behind the `length` tokens that the sequence holds.
@@ -169,7 +183,7 @@ static void reset(tn_generation *g, const int32_t *ids, size_t n, int32_t length
     tn_strbuf_clear(&g->text);
     tn_stops_reset(&g->stops);
     if (n > 0) tn_sampler_mark_text(g->sampler, false);
-    if (g->bans) tn_bans_begin(g->bans, n > 0 ? ids[n - 1] : tn_bans_token(g->bans, -1));
+    if (g->bans) tn_bans_begin(g->bans, token_before(g, ids, n, length));
     g->end = TN_STOP_NONE;
     g->n_returns = 0;
 }
@@ -194,7 +208,7 @@ static tn_status begin(tn_generation *g, const int32_t *ids, size_t n, bool reus
                        tn_session_n_seq(g->session));
     int32_t length = held(g), n_reused = 0;
     tn_status status = drop_guesses(g);
-    if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? TN_MIN(length, 0) : length);
+    if (status == TN_OK) status = check_prompt(g, ids, n, reuse ? 0 : length);
     if (status != TN_OK) return status;
     g->shift.keep = g->cfg.n_keep >= 0 ? g->cfg.n_keep : (int32_t)n + (reuse ? 0 : length);
     int32_t n_dropped = tn_shift_prompt(&g->shift, g->session, g->cfg.seq, &ids, &n, &reuse);
@@ -448,10 +462,9 @@ static tn_status choose_token(tn_generation *g, tn_piece *piece)
         if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
         return status;
     }
-    const float *logits = kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab
-                               : tn_session_logits(g->session, g->session_row);
-    if (!logits) return tn_fail(g->ctx, TN_ERR_STATE, "generation: the session has no logits to choose from");
-    tn_status status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
+    const float *logits = kept ? g->logits + (size_t)g->row * (size_t)g->n_vocab : NULL;
+    tn_status status = kept ? TN_OK : find_logits(g, g->session_row, &logits);
+    if (status == TN_OK) status = tn_sampler_choose(g->sampler, logits, &piece->token, &piece->logprob);
     if (status == TN_OK) piece->logprobs = tn_sampler_logprobs(g->sampler, &piece->n_logprobs);
     return status;
 }

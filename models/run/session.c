@@ -653,14 +653,21 @@ tn_status tn_session_read_row(tn_session *s, int32_t row)
     return status;
 }
 
+tn_status tn_session_row(tn_session *s, int32_t row, const float **out)
+{
+    tn_status status = TN_OK;
+    *out = NULL;
+    if (row < 0 || row >= s->n_outputs) return TN_ERR_STATE;
+    bool copied = !s->logits && row < s->cfg.n_seq && s->rows_read[row];
+    if (!s->logits && !copied) status = s->logits_slot ? read_logits(s, s->logits_slot) : TN_ERR_STATE;
+    if (status == TN_OK) *out = (copied ? s->logits_copy : s->logits) + (size_t)row * (size_t)s->width;
+    return status;
+}
+
 const float *tn_session_logits(tn_session *s, int32_t i)
 {
-    if (!s) return NULL;
-    if (i < 0 || i >= s->n_outputs) return NULL;
-    if (i < s->cfg.n_seq && s->rows_read[i] && !s->logits)
-        return s->logits_copy + (size_t)i * (size_t)s->width;
-    if (!s->logits && (!s->logits_slot || read_logits(s, s->logits_slot) != TN_OK)) return NULL;
-    return s->logits + (size_t)i * (size_t)s->width;
+    const float *row = NULL;
+    return s && tn_session_row(s, i, &row) == TN_OK ? row : NULL;
 }
 
 bool tn_session_has_best(const tn_session *s)

@@ -30,6 +30,7 @@ static struct {
     long n_buffers;
     long n_submits, cancel_at; // `cancel` is set after submission cancel_at, counted from 1; 0: never
     tn_session *cancel;
+    long write_fails, read_fails; // the copy to or from it that fails, counted from 1 and down; 0: none does
     struct {
         void *data;
         size_t size;
@@ -83,6 +84,8 @@ static inline void far_destroy(tn_buffer *buffer)
 
 static inline tn_status far_write(tn_buffer *buffer, size_t offset, const void *bytes, size_t n)
 {
+    if (far.write_fails > 0 && --far.write_fails == 0)
+        return tn_fail(buffer->device->ctx, TN_ERR_DEVICE, "a copy to %s failed", buffer->device->name);
     far_protect(PROT_READ | PROT_WRITE);
     if (n > 0) memcpy((char *)buffer->data + offset, bytes, n);
     far_protect(PROT_NONE);
@@ -99,6 +102,8 @@ static inline tn_status far_zero(tn_buffer *buffer, size_t offset, size_t n, siz
 
 static inline tn_status far_read(const tn_buffer *buffer, size_t offset, void *bytes, size_t n)
 {
+    if (far.read_fails > 0 && --far.read_fails == 0)
+        return tn_fail(buffer->device->ctx, TN_ERR_DEVICE, "a copy from %s failed", buffer->device->name);
     far_protect(PROT_READ | PROT_WRITE);
     if (n > 0) memcpy(bytes, (const char *)buffer->data + offset, n);
     far_protect(PROT_NONE);

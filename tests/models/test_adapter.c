@@ -331,6 +331,28 @@ static void rename_tensor(const char *from, const char *to)
     snprintf(tensor_at(from)->name, sizeof tensor_at(from)->name, "%s", to);
 }
 
+// Weights that are not multiplied as matrices.
+static void test_other_weights(void)
+{
+    static tiny_file file;
+    tiny_describe(&tiny_shapes[TINY_GPT2], &file);
+    bad_model = tiny_model_open(ctx, &tiny_shapes[TINY_GPT2]);
+    REFUSED(adapter_add_pair(bad, &(tiny_tensor){"position_embd.weight", TN_TYPE_F32, 2, {512, 64}}, 4,
+                             TN_TYPE_F32),
+            TN_ERR_UNSUPPORTED, "position_embd.weight, which is not multiplied");
+    // Norms are left out, as other programs do.
+    adapter_describe(bad, &file, 4, 8.0f, TN_TYPE_F32);
+    adapter_tensor *norm = adapter_add(bad, "x", 'a', TN_TYPE_F32);
+    snprintf(norm->name, sizeof norm->name, "blk.0.attn_norm.weight");
+    norm->n_dims = 1, norm->ne[0] = 64;
+    TEST_CHECK_STATUS(try_bad(), TN_OK);
+    bad->tensors[0] = *norm; // and nothing else is there
+    bad->n_tensors = 1;
+    TEST_CHECK_STATUS(try_bad(), TN_ERR_MODEL);
+    TEST_CHECK(message_has("the adapter changes no weight"));
+    tn_model_unref(&bad_model);
+}
+
 static void test_refused(void)
 {
     static tiny_file file;
@@ -356,6 +378,9 @@ static void test_refused(void)
     REFUSED(rename_tensor("blk.0.attn_q.weight.lora_a", "blk.9.attn_q.weight.lora_a"), TN_ERR_MODEL,
             "blk.9.attn_q.weight, which the model does not have");
     REFUSED(rename_tensor("blk.0.attn_q.weight.lora_a", ".lora_a"), TN_ERR_MODEL, "neither");
+    REFUSED((tensor_at("blk.0.attn_q.weight.lora_b")->n_dims = 1,
+             tensor_at("blk.0.attn_q.weight.lora_b")->ne[0] = TN_MAX_WIDTH + 1),
+            TN_ERR_MODEL, "blk.0.attn_q.weight.lora_b has rank 1048577, must be 1 to 1048576");
     REFUSED(tensor_at("blk.0.attn_q.weight.lora_b")[0] = bad->tensors[--bad->n_tensors], TN_ERR_MODEL,
             "lora_b is missing");
     REFUSED(tensor_at("blk.1.ffn_down.weight.lora_a")->ne[0] = 5, TN_ERR_MODEL,
@@ -373,19 +398,7 @@ static void test_refused(void)
             "token_embd.weight.lora_a");
     REFUSED(tensor_at("blk.0.attn_v.weight.lora_b")->dtype = TN_TYPE_I32, TN_ERR_MODEL, "has the type I32");
     tn_model_unref(&bad_model);
-    // A weight that is not multiplied as a matrix.
-    tiny_describe(&tiny_shapes[TINY_GPT2], &file);
-    bad_model = tiny_model_open(ctx, &tiny_shapes[TINY_GPT2]);
-    REFUSED(adapter_add_pair(bad, &(tiny_tensor){"position_embd.weight", TN_TYPE_F32, 2, {512, 64}}, 4,
-                             TN_TYPE_F32),
-            TN_ERR_UNSUPPORTED, "position_embd.weight, which is not multiplied");
-    // Norms are left out, as other programs do.
-    adapter_describe(bad, &file, 4, 8.0f, TN_TYPE_F32);
-    adapter_tensor *norm = adapter_add(bad, "x", 'a', TN_TYPE_F32);
-    snprintf(norm->name, sizeof norm->name, "blk.0.attn_norm.weight");
-    norm->n_dims = 1, norm->ne[0] = 64;
-    TEST_CHECK_STATUS(try_bad(), TN_OK);
-    tn_model_unref(&bad_model);
+    test_other_weights();
 }
 
 // Random damage to the bytes before the data: nothing is asked but to end well.

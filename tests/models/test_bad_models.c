@@ -196,8 +196,14 @@ static void test_sizes(void)
     REFUSED(TINY_LLAMA, tiny_array(f, "feed_forward_length", TN_GGUF_U32, two, 1), "feed_forward_length");
     ACCEPTED(TINY_LLAMA, tiny_array(f, "attention.head_count", TN_GGUF_U32, two, 2));
     // The width leaves nothing for a head.
-    REFUSED(TINY_LLAMA, (tiny_u32(f, "attention.head_count", 65), tiny_drop_key(f, "attention.key_length")),
-            "head");
+    REFUSED(TINY_LLAMA, (tiny_u32(f, "attention.head_count", 66), tiny_drop_key(f, "attention.key_length")),
+            "head size 0 of width 64 and 66 heads");
+    // Latent attention: the same heads in all layers, and a causal mask.
+    static const uint32_t heads[] = {4, 2, 4};
+    REFUSED(TINY_DEEPSEEK2, tiny_array(f, "attention.head_count", TN_GGUF_U32, heads, 3),
+            "attention.head_count differs between layers");
+    REFUSED(TINY_DEEPSEEK2, tiny_bool(f, "attention.causal", false),
+            "attention.causal is false: latent attention has a causal mask only");
 }
 
 static void test_numbers(void)
@@ -239,7 +245,8 @@ static void test_numbers(void)
 static void test_kinds(void)
 {
     static const uint8_t same[] = {1, 1, 1, 1}, swapped[] = {0, 1, 1, 0}, early[] = {1, 0, 0, 1};
-    static const uint32_t odd[] = {2, 3, 2, 1}, two[] = {1, 2, 1, 2};
+    static const uint32_t odd[] = {2, 3, 2, 1}, two[] = {1, 2, 1, 2}, heads[] = {4, 4, 3, 4},
+                          ones[] = {2, 1, 1, 1};
     const char *pattern = "attention.sliding_window_pattern", *shared = "attention.shared_kv_layers";
     REFUSED(TINY_GEMMA4, tiny_drop_key(f, pattern), pattern);
     REFUSED(TINY_GEMMA4, tiny_array(f, pattern, TN_GGUF_BOOL, same, 3), pattern);
@@ -257,6 +264,10 @@ static void test_kinds(void)
     REFUSED(TINY_GEMMA4, tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, odd, 4), "heads");
     REFUSED(TINY_GEMMA4, tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, two, 4),
             "blk.0.attn_k.weight");
+    REFUSED(TINY_GEMMA4,
+            (tiny_array(f, "attention.head_count", TN_GGUF_U32, heads, 4),
+             tiny_array(f, "attention.head_count_kv", TN_GGUF_U32, ones, 4)),
+            "layer 2: 3 heads are no multiple of the 2 KV heads of layer 0");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "attention.key_length_swa", 32), "blk.0.attn_q.weight");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "attention.value_length_swa", 32), "blk.0.attn_v.weight");
     REFUSED(TINY_GEMMA4, tiny_u32(f, "rope.dimension_count_swa", 18), "rope.dimension_count_swa");
@@ -281,6 +292,11 @@ static void test_experts(void)
     REFUSED(TINY_QWEN3MOE,
             (tiny_drop_key(f, "expert_feed_forward_length"), tiny_u32(f, "feed_forward_length", 1)),
             "feed_forward_length");
+    REFUSED(TINY_QWEN3MOE, (tiny_drop_key(f, "expert_count"), tiny_drop_key(f, "expert_used_count")),
+            "key qwen3moe.expert_count is missing");
+    REFUSED(TINY_QWEN35MOE,
+            (tiny_drop_key(f, "expert_shared_feed_forward_length"), tiny_drop_key(f, "feed_forward_length")),
+            "qwen35moe.feed_forward_length and expert_shared_feed_forward_length are missing");
     ACCEPTED(TINY_QWEN3MOE, tiny_u32(f, "expert_used_count", 8));
     ACCEPTED(TINY_QWEN3MOE, tiny_drop_key(f, "feed_forward_length"));
     REFUSED(TINY_LLAMA4, tiny_drop_key(f, "interleave_moe_layer_step"), "interleave_moe_layer_step");
@@ -322,6 +338,7 @@ static void test_hostile(void)
         REFUSED(TINY_LLAMA, tiny_str(f, "general.type", others[i]), "general.type");
     REFUSED(TINY_LLAMA, tiny_u32(f, "general.type", 1), "general.type");
     ACCEPTED(TINY_LLAMA, tiny_str(f, "general.type", "model"));
+    REFUSED(TINY_LLAMA, f->n_tensors = 0, "the file has no tensors: a vocabulary only");
 }
 
 static uint32_t dice(uint32_t *state, uint32_t n)
@@ -368,6 +385,20 @@ static bool spoil(const tn_key_row *row, int32_t how)
     return true;
 }
 
+// The keys are those of the tiny model; only their prefix and general.architecture change.
+static void rename_arch(const char *arch)
+{
+    for (int32_t i = 0; i < f->n_keys; i++) {
+        char rest[64];
+        const char *dot = strchr(f->keys[i].name, '.');
+        if (strncmp(f->keys[i].name, "general.", 8) == 0 || !dot) continue;
+        memcpy(rest, dot, strlen(dot) + 1);
+        snprintf(f->keys[i].name, sizeof f->keys[i].name, "%.24s%.39s", arch, rest);
+    }
+    f->shape.arch = arch;
+    tiny_str(f, "general.architecture", arch);
+}
+
 // Model number k for a test that wants some model whose architecture reads a key: every tiny one, then the
 // keys of some of them under the name of each architecture.
 static bool begin_any(size_t k)
@@ -379,19 +410,8 @@ static bool begin_any(size_t k)
     }
     k -= TINY_ARCHS;
     if (k >= TN_COUNT(like) * TN_COUNT(arch_names)) return false;
-    tiny_shape shape = tiny_shapes[like[k / TN_COUNT(arch_names)]];
-    shape.arch = arch_names[k % TN_COUNT(arch_names)];
-    // The keys are those of the tiny model; only their prefix and general.architecture change.
     begin(like[k / TN_COUNT(arch_names)]);
-    for (int32_t i = 0; i < f->n_keys; i++) {
-        char rest[64];
-        const char *dot = strchr(f->keys[i].name, '.');
-        if (strncmp(f->keys[i].name, "general.", 8) == 0 || !dot) continue;
-        memcpy(rest, dot, strlen(dot) + 1);
-        snprintf(f->keys[i].name, sizeof f->keys[i].name, "%.24s%.39s", shape.arch, rest);
-    }
-    f->shape.arch = shape.arch;
-    tiny_str(f, "general.architecture", shape.arch);
+    rename_arch(arch_names[k % TN_COUNT(arch_names)]);
     return true;
 }
 
@@ -428,6 +448,84 @@ static void test_table(void)
     }
     printf("%ld values of keys refused\n", n_values);
     TEST_CHECK(count.live == base_live);
+}
+
+// Divided by the scale, logits would be infinite.
+static void test_logit_scale(void)
+{
+    ACCEPTED(TINY_LLAMA, (rename_arch("granite"), tiny_f32(f, "logit_scale", 8.0f)));
+    REFUSED(TINY_LLAMA, (rename_arch("granite"), tiny_f32(f, "logit_scale", 0.0f)),
+            "granite.logit_scale is 0");
+}
+
+// A mistake of the program: the key has no row, or a row of another kind.
+static void test_no_row(void)
+{
+    int32_t v = 7;
+    size_t size;
+    tn_gguf *gguf = NULL;
+    begin(TINY_LLAMA);
+    void *data = tiny_write(ctx, f, &size);
+    tiny_must(tn_gguf_open_memory(ctx, data, size, "tiny", &gguf));
+    tn_keys k = {ctx, gguf, "llama", NULL};
+    TEST_CHECK_STATUS(tn_keys_i32(&k, "block_count_of_none", 0, &v), TN_ERR_INTERNAL);
+    TEST_CHECK(message_has("key llama.block_count_of_none has no row of its kind"));
+    TEST_CHECK_STATUS(tn_keys_i32(&k, "logit_scale", 0, &v), TN_ERR_INTERNAL);
+    TEST_CHECK(message_has("key llama.logit_scale has no row of its kind") && v == 7);
+    tn_gguf_close(&gguf);
+    tn_free(ctx, data);
+}
+
+// --- values given as text --------------------------------------------------------------------------
+
+// Allocation `fails` of opening the model fails, -1: none.
+static tn_status try_overrides(const char *const *texts, int32_t n, long fails)
+{
+    size_t size;
+    tn_model *model = NULL;
+    tn_model_config cfg;
+    tn_model_config_default(&cfg);
+    cfg.overrides = texts;
+    cfg.n_overrides = n;
+    void *data = tiny_write(ctx, f, &size);
+    count.fail_from = fails < 0 ? 0 : count.calls + fails;
+    count.fail_to = fails < 0 ? 0 : count.fail_from + 1;
+    tn_status status = tn_model_open_memory(ctx, data, size, "tiny", &cfg, &model);
+    count.fail_from = count.fail_to = 0;
+    tn_model_unref(&model);
+    TEST_CHECK(count.live == base_live);
+    return status;
+}
+
+static void check_override(int line, const char *const *texts, int32_t n, tn_status want, const char *part)
+{
+    tn_status status = try_overrides(texts, n, -1);
+    test_report(status == want && (status == TN_OK || message_has(part)), __FILE__, line, part);
+}
+#define OVERRIDE(text, status, part)                                                                         \
+    check_override(__LINE__, (const char *const[]){text}, 1, (status), (part))
+
+static void test_overrides(void)
+{
+    char key[200] = ".";
+    static const char *many[257];
+    begin(TINY_LLAMA);
+    OVERRIDE(".context_length=int:100", TN_OK, "");
+    OVERRIDE("=int:100", TN_ERR_ARG, "a key of 0 bytes, must be 1 to 159");
+    memset(key + 1, 'x', 154);
+    memcpy(key + 155, "=int:1", 7); // llama, the dot and these
+    OVERRIDE(key, TN_ERR_ARG, "a key of 160 bytes, must be 1 to 159");
+    memmove(key + 1, key + 2, strlen(key + 1));
+    OVERRIDE(key, TN_ERR_ARG, "is none that is read");
+    OVERRIDE(".context_length=int:1.5", TN_ERR_ARG, "'1.5' is no integer");
+    OVERRIDE(".context_length=int:1e16", TN_ERR_ARG, "'1e16' is no integer");
+    for (size_t i = 0; i < TN_COUNT(many); i++) many[i] = ".context_length=int:100";
+    check_override(__LINE__, many, 256, TN_OK, "");
+    check_override(__LINE__, many, 257, TN_ERR_ARG, "257 overrides, must be 0 to 256 and not NULL");
+    check_override(__LINE__, NULL, 1, TN_ERR_ARG, "1 overrides");
+    long n_failed = 0;
+    while (n_failed < 1000 && try_overrides(many, 1, n_failed) == TN_ERR_MEMORY) n_failed++;
+    TEST_CHECK(n_failed > 20 && n_failed < 1000);
 }
 
 // Keys of the table with random types and values around the ends of their ranges.
@@ -470,6 +568,10 @@ static void test_tokenizer(void)
     TEST_CHECK_STATUS(try_model(), TN_OK);
     tiny_tensor_at(f, "token_embd.weight")->ne[0]--; // one row less than tokens
     check_refused(__LINE__, "token_embd.weight");
+    REFUSED(TINY_LLAMA,
+            (tiny_str(f, "tokenizer.ggml.model", "llama"),
+             tiny_array(f, "tokenizer.ggml.tokens", TN_GGUF_STRING, NULL, 0)),
+            "tokenizer.ggml.tokens has 0 tokens");
     REFUSED(TINY_LLAMA, tiny_str(f, "tokenizer.ggml.tokens", "a"),
             "key tokenizer.ggml.tokens is string, must be an array of str");
     REFUSED(TINY_LLAMA, tiny_array(f, "tokenizer.ggml.tokens", TN_GGUF_U32, (uint32_t[]){1}, 1),
@@ -545,6 +647,9 @@ int main(int argc, char **argv)
     test_experts();
     test_hostile();
     test_table();
+    test_logit_scale();
+    test_no_row();
+    test_overrides();
     test_tokenizer();
     for (int32_t arch = 0; arch < TINY_ARCHS; arch++)
         test_random_keys(arch, n_mutations / TINY_ARCHS, seed + (uint32_t)arch);

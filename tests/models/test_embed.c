@@ -421,22 +421,25 @@ static void test_many(bool causal, int32_t pooling)
     tn_model_unref(&model);
 }
 
+static const tn_embedder_config bad_configs[] = {
+    {.pooling = 5, .n_batch = 1, .n_seq = 1},
+    {.pooling = -2, .n_batch = 1, .n_seq = 1},
+    {.pooling = 1, .n_batch = -1, .n_seq = 1},
+    {.pooling = 1, .n_batch = 65537, .n_seq = 1},
+    {.pooling = 1, .n_batch = 1, .n_seq = -1},
+    {.pooling = 1, .n_batch = 1, .n_seq = 257},
+    {.pooling = 1, .n_batch = 1, .n_seq = 1, .max_tokens = -1},
+    {.pooling = 1, .n_batch = 1, .n_seq = 1, .precision = -1},
+    {.pooling = 1, .n_batch = 1, .n_seq = 1, .precision = TN_PRECISION_COUNT},
+};
+
 static void test_refused(void)
 {
     static tiny_file f;
-    static const tn_embedder_config bad[] = {
-        {.pooling = 5, .n_batch = 1, .n_seq = 1},
-        {.pooling = -2, .n_batch = 1, .n_seq = 1},
-        {.pooling = 1, .n_batch = -1, .n_seq = 1},
-        {.pooling = 1, .n_batch = 65537, .n_seq = 1},
-        {.pooling = 1, .n_batch = 1, .n_seq = -1},
-        {.pooling = 1, .n_batch = 1, .n_seq = 257},
-        {.pooling = 1, .n_batch = 1, .n_seq = 1, .max_tokens = -1},
-    };
     describe(&f, "bert", false);
     tn_model *model = open_file(ctx, &f, TN_OK);
-    for (size_t i = 0; i < TN_COUNT(bad); i++) {
-        tn_embedder_config cfg = bad[i];
+    for (size_t i = 0; i < TN_COUNT(bad_configs); i++) {
+        tn_embedder_config cfg = bad_configs[i];
         tn_embedder *e = NULL;
         cfg.struct_size = sizeof cfg;
         TEST_CHECK_STATUS(tn_embedder_create(model, &cfg, &e), TN_ERR_ARG);

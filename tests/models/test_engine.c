@@ -63,6 +63,37 @@ static uint64_t run_schedule(tn_model *model, uint32_t seed, bool text, bool win
 
 // --- refused requests ----------------------------------------------------------------------------------
 
+static void refuse_config(tn_model *model, const tn_engine_config *cfg, tn_status want, const char *part)
+{
+    tn_engine *e = NULL;
+    char text[512];
+    TEST_CHECK_STATUS(tn_engine_create(model, cfg, &e), want);
+    tn_context_error(tn_model_context(model), text, sizeof text);
+    if (!TEST_CHECK(!e && strstr(text, part))) printf("    message: %s\n", text);
+}
+
+static void test_refused_configs(tn_model *model)
+{
+    tn_session_config scfg = session_config(128, 2);
+    tn_engine_config d, c;
+    tn_engine_config_default(&d);
+    d.session = &scfg;
+    c = d, c.waiting_tokens = 0;
+    refuse_config(model, &c, TN_ERR_ARG, "waiting_tokens is 0, must be at least 1");
+    c = d, c.prompt_tokens = -1;
+    refuse_config(model, &c, TN_ERR_ARG, "prompt_tokens is -1, must be 0 to ");
+    c.prompt_tokens = INT32_MAX;
+    refuse_config(model, &c, TN_ERR_ARG, "prompt_tokens is 2147483647, must be 0 to ");
+    c = d, c.gap_limit = NAN;
+    refuse_config(model, &c, TN_ERR_ARG, "gap_limit is ");
+    c.gap_limit = -1;
+    refuse_config(model, &c, TN_ERR_ARG, "gap_limit is -1, must be ");
+    c.gap_limit = INFINITY;
+    refuse_config(model, &c, TN_ERR_ARG, "gap_limit is inf, must be ");
+    c = d, scfg.result = TN_RESULT_HIDDEN;
+    refuse_config(model, &c, TN_ERR_UNSUPPORTED, "the model or session gives no logits");
+}
+
 static void test_refusals(tn_model *model)
 {
     int32_t ids[200] = {1, 2, 3};
@@ -108,6 +139,42 @@ static void test_refusals(tn_model *model)
     ecfg.n_waiting = 0;
     TEST_CHECK_STATUS(tn_engine_create(model, &ecfg, &e), TN_ERR_ARG);
     TEST_CHECK(e == NULL);
+    test_refused_configs(model);
+}
+
+// A request that fails ends with a message of its own, and the others go on.
+static void test_failing_request(tn_model *model)
+{
+    static int32_t ids[VOCAB];
+    static float never[VOCAB];
+    tn_session_config scfg = session_config(128, 2);
+    tn_engine *e = make_engine(model, &scfg, 0);
+    plan good = {.n_prompt = 5, .max_tokens = 20, .prompt = {1, 2, 3, 4, 5}}, bad = good;
+    tn_sampling_default(&good.sampling);
+    bad.sampling = good.sampling;
+    for (int32_t i = 0; i < VOCAB; i++) ids[i] = i, never[i] = -INFINITY;
+    bad.sampling.bias_tokens = ids, bad.sampling.bias_values = never, bad.sampling.n_bias = VOCAB;
+    run_alone(model, &good, 128);
+    submit(e, &good);
+    submit(e, &bad);
+    for (int32_t step = 0; step < 100 && tn_engine_pending(e) > 0; step++) {
+        const tn_engine_event *const *events;
+        int32_t n;
+        if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
+        for (int32_t i = 0; i < n; i++) {
+            if (events[i]->user == &good) {
+                take_event(&good, 1, events[i]);
+                continue;
+            }
+            bad.ended = TEST_CHECK(!bad.ended);
+            TEST_CHECK_STATUS(events[i]->status, TN_ERR_ARG);
+            TEST_CHECK(events[i]->message &&
+                       strstr(events[i]->message, "the bias list excludes every token"));
+        }
+    }
+    TEST_CHECK(bad.ended && tn_engine_pending(e) == 0);
+    check_plan(&good, 0, 0);
+    tn_engine_destroy(&e);
 }
 
 // --- failing allocations -------------------------------------------------------------------------------
@@ -230,6 +297,7 @@ int main(int argc, char **argv)
             n_preempted += run_schedule(model, (uint32_t)(k + 100 * (int32_t)i), shape.tokenizer, false);
         if (i == 0) {
             test_refusals(model);
+            test_failing_request(model);
             test_allocations(model, &c);
         }
         tn_model_unref(&model);

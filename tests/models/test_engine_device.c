@@ -232,6 +232,76 @@ static void test_tuning(void)
     tn_context_destroy(&ctx);
 }
 
+// More penalised tokens than a pass has places for: the host selects, in an engine as alone.
+static void test_many_penalised(tn_context *ctx)
+{
+    enum { N = 270, ANSWER = 20 };
+    tn_device *devices[] = {tn_device_of_role(ctx, TN_BACKEND_HOST), tn_context_device_by_name(ctx, "far")};
+    int32_t prompt[N], tokens[2][ANSWER] = {{0}};
+    tn_sampling sampling;
+    tn_generation_config cfg;
+    tn_sampling_default(&sampling);
+    tn_generation_config_default(&cfg);
+    cfg.sampling = &sampling;
+    sampling.temperature = 1.5f;
+    sampling.repeat_penalty = 1.3f;
+    sampling.penalty_last_n = -1;
+    for (int32_t i = 0; i < N; i++) prompt[i] = i;
+    for (int32_t d = 0; d < 2; d++) {
+        tn_model *model = open_on(ctx, devices[d], &tiny_shapes[TINY_LLAMA]);
+        tn_session_config scfg = session_config(2 * N, 1);
+        tn_session *s = NULL;
+        tn_generation *g = NULL;
+        TEST_CHECK_STATUS(tn_session_create(model, &scfg, &s), TN_OK);
+        TEST_CHECK_STATUS(tn_generation_create(s, &cfg, &g), TN_OK);
+        TEST_CHECK_STATUS(tn_generation_start(g, prompt, N), TN_OK);
+        for (int32_t i = 0; i < ANSWER; i++) {
+            tn_piece piece = {.struct_size = sizeof piece};
+            TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK);
+            tokens[d][i] = piece.token;
+            TEST_CHECK(tn_session_sampled(s, 0) == NULL && s->sampling.n_edits == 0);
+        }
+        tn_generation_destroy(&g);
+        tn_session_destroy(&s);
+        tn_model_unref(&model);
+    }
+    TEST_CHECK(memcmp(tokens[0], tokens[1], sizeof tokens[0]) == 0);
+}
+
+// A row that cannot be read ends its request, and the engine goes on. Banned texts need the row at once.
+static void test_failing_read(tn_context *ctx)
+{
+    const char *ban = "e";
+    tiny_shape shape = tiny_shapes[TINY_LLAMA];
+    shape.tokenizer = true;
+    tn_model *model = open_on(ctx, tn_context_device_by_name(ctx, "far"), &shape);
+    tn_session_config scfg = session_config(N_CTX, 2);
+    tn_engine *e = make_engine(model, &scfg, 0);
+    for (int32_t round = 0; round < 2; round++) {
+        plan p = {.n_prompt = 5, .max_tokens = 4, .prompt = {1, 2, 3, 4, 5}, .ban = ban};
+        int32_t n_failed = 0;
+        tn_sampling_default(&p.sampling);
+        submit(e, &p);
+        far.read_fails = round == 0 ? 3 : 0; // behind the most probable tokens and their probabilities
+        for (int32_t step = 0; step < 100 && tn_engine_pending(e) > 0; step++) {
+            const tn_engine_event *const *events;
+            int32_t n;
+            if (!TEST_CHECK_STATUS(tn_engine_step(e, &events, &n), TN_OK)) break;
+            for (int32_t i = 0; i < n; i++) {
+                if (round == 1) take_event(&p, 1, events[i]);
+                if (round == 1 || events[i]->status == TN_OK) continue;
+                n_failed++;
+                const char *message = events[i]->message ? events[i]->message : "none";
+                if (!TEST_CHECK(strstr(message, "a copy from far failed"))) printf("    %s\n", message);
+            }
+        }
+        TEST_CHECK(tn_engine_pending(e) == 0 && far.read_fails == 0);
+        TEST_CHECK(round == 0 ? n_failed == 1 : p.ended && p.n_got == 4);
+    }
+    tn_engine_destroy(&e);
+    tn_model_unref(&model);
+}
+
 static char last_log[256];
 static void note_log(void *user, int32_t level, const char *text)
 {
@@ -260,6 +330,8 @@ int main(void)
     TEST_CHECK(sums.n_sampled > sums.n_tokens / 3 && sums.n_sampled < sums.n_tokens);
     TEST_CHECK(sums.n_strings > 0);
     TEST_CHECK(sums.n_alone > N_REQUESTS && sums.n_alone < ROUNDS * N_REQUESTS);
+    test_many_penalised(ctx);
+    test_failing_read(ctx);
     TEST_CHECK(far.n_tuned == 0);
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);

@@ -148,6 +148,19 @@ static void check_refusals(tn_context *ctx, tn_model *model, counting *c)
     tn_model *recurrent = tiny_model_open(ctx, &tiny_shapes[TINY_QWEN35]);
     TEST_CHECK(!e && !open_engine(recurrent, SMALL, 1 << 20, TN_ERR_UNSUPPORTED));
     tn_model_unref(&recurrent);
+    tn_model *windowed = tiny_model_open(ctx, &tiny_shapes[TINY_GEMMA3]);
+    tn_session_config freed = session_config(64 * TN_CACHE_BLOCK, 2);
+    tn_engine_config windows;
+    freed.free_windows = 1;
+    tn_engine_config_default(&windows);
+    windows.session = &freed;
+    windows.host_cache = 1 << 20;
+    TEST_CHECK_STATUS(tn_engine_create(windowed, &windows, &e), TN_ERR_UNSUPPORTED);
+    windows.host_cache = 0;
+    TEST_CHECK(!e && TEST_CHECK_STATUS(tn_engine_create(windowed, &windows, &e), TN_OK));
+    TEST_CHECK(tn_cache_has_window(&e->session->cache));
+    tn_engine_destroy(&e);
+    tn_model_unref(&windowed);
     long live = c->live, k = 0;
     for (; !e; k++) {
         tn_engine_config cfg;

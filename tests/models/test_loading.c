@@ -34,7 +34,8 @@ static struct {
     long interrupted_every;
     size_t most; // bytes a read gives at most; 0: as many as it is asked for
     bool no_populate;
-    uint64_t available; // bytes of memory; 0: what the machine has
+    uint64_t available;    // bytes of memory; 0: what the machine has
+    long n_locks, no_lock; // the lock that is refused, counted from 1; 0: none is
 } calls = {.fails_at = -1};
 
 ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
@@ -70,6 +71,14 @@ void __wrap_tn_system_memory(uint64_t *total, uint64_t *available)
 {
     __real_tn_system_memory(total, available);
     if (calls.available) *available = calls.available;
+}
+
+bool __real_tn_memory_lock(const void *data, size_t n);
+bool __wrap_tn_memory_lock(const void *data, size_t n);
+
+bool __wrap_tn_memory_lock(const void *data, size_t n)
+{
+    return ++calls.n_locks != calls.no_lock && __real_tn_memory_lock(data, n);
 }
 
 static void write_file(void)
@@ -211,6 +220,10 @@ static void test_refused(void)
     close(ends[1]);
     close(dir);
     close(to_write);
+    tn_source_default(&source); // a file of no bytes is not read
+    source.read = give;
+    TEST_CHECK_STATUS(tn_model_open_source(ctx, &source, NULL, &model), TN_ERR_FORMAT);
+    TEST_CHECK(message_has("the file is empty"));
     reader r = {.fails_at = -1, .ends_at = -1, .too_many = true};
     TEST_CHECK_STATUS(open_reader(&r, NULL, &model), TN_ERR_IO);
     TEST_CHECK(!model);
@@ -531,6 +544,27 @@ static void test_lock(void)
         TEST_CHECK(is_same(model));
         tn_model_unref(&model);
     }
+    // Where the system locks no more, that is told once, and nothing behind is tried.
+    heard h = {0};
+    tn_context *mine = ctx, *c = NULL;
+    tn_context_config hearing;
+    tn_context_config_default(&hearing);
+    hearing.event = hear;
+    hearing.user = &h;
+    tiny_must(tn_context_create(&hearing, &c));
+    for (calls.no_lock = 1; calls.no_lock < 4; calls.no_lock++) {
+        h.n = 0;
+        calls.n_locks = 0;
+        cfg.load = TN_LOAD_MAP;
+        if (!TEST_CHECK_STATUS(tn_model_open(c, path, &cfg, &model), TN_OK)) break;
+        ctx = c;
+        TEST_CHECK(h.n == 1 && h.code == TN_EVENT_MEMORY_NOT_LOCKED && is_same(model));
+        TEST_CHECK(calls.n_locks <= calls.no_lock);
+        ctx = mine;
+        tn_model_unref(&model);
+    }
+    calls.no_lock = 0;
+    tn_context_destroy(&c);
 }
 
 int main(void)

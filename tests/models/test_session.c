@@ -5,6 +5,7 @@
 // after branches and cuts, on any number of threads), the logits are those of a plain run.
 //
 //     test_session [--lent]   lent: all contexts use this program's threads instead of OpenMP's
+#include "models/run/session.h"
 #include "tests/models/feeds.h"
 #include "tests/models/tiny_model.h"
 #include "tests/unit/lent.h"
@@ -484,9 +485,23 @@ static void refuse_config(tn_model *model, tn_session_config cfg, tn_status want
         refuse_config(model, bad, TN_ERR_ARG);                                                               \
     } while (0)
 
-static void test_arguments(tn_model *model)
+static void test_plan_arguments(tn_model *model)
+{
+    tn_session_config cfg = f32_config(100, 2);
+    tn_plan *plan = NULL;
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 0, 1, &plan), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 0, &plan), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 1, 2, &plan), TN_ERR_ARG); // more than tokens
+    TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 3, &plan), TN_ERR_ARG); // than the session has
+    TEST_CHECK(!plan && TEST_CHECK_STATUS(tn_model_plan_create(model, &cfg, 4, 2, &plan), TN_OK));
+    tn_plan_unref(&plan);
+}
+
+static void test_config_arguments(tn_model *model)
 {
     REFUSE_CONFIG(n_ctx, -1);
+    REFUSE_CONFIG(n_ctx_seq, -1);
+    REFUSE_CONFIG(n_ctx_seq, 101);
     REFUSE_CONFIG(n_batch, -1);
     REFUSE_CONFIG(n_batch, 65537);
     REFUSE_CONFIG(n_seq, 0);
@@ -494,7 +509,16 @@ static void test_arguments(tn_model *model)
     REFUSE_CONFIG(cache_type_k, TN_TYPE_Q4_K);
     REFUSE_CONFIG(cache_type_v, -1);
     REFUSE_CONFIG(cache_type_v, TN_TYPE_COUNT);
+    REFUSE_CONFIG(precision, -1);
+    REFUSE_CONFIG(precision, TN_PRECISION_COUNT);
+    REFUSE_CONFIG(result, TN_RESULT_LOGITS - 1);
+    REFUSE_CONFIG(result, TN_RESULT_SCORES + 1);
+    REFUSE_CONFIG(n_checkpoints, -1);
+    REFUSE_CONFIG(n_checkpoints, INT32_MAX);
+}
 
+static void test_arguments(tn_model *model)
+{
     tn_session_config cfg = f32_config(100, 2);
     cfg.n_batch = 20;
     tn_session *s = session(model, &cfg);
@@ -507,6 +531,9 @@ static void test_arguments(tn_model *model)
         FEED(0, 1, good, TN_OUTPUT_FIRST + 1),
     };
     TEST_CHECK_STATUS(tn_session_feed(s, 0, good, 3), TN_OK);
+    TEST_CHECK_STATUS(tn_session_read_row(s, 0), TN_OK);
+    TEST_CHECK_STATUS(tn_session_read_row(s, 1), TN_ERR_STATE);
+    TEST_CHECK_STATUS(tn_session_read_row(s, -1), TN_ERR_STATE);
     for (size_t i = 0; i < TN_COUNT(bad); i++)
         if (!TEST_CHECK_STATUS(tn_session_eval(s, &bad[i], 1), TN_ERR_ARG)) {
             printf("    feed %zu\n", i);
@@ -554,6 +581,14 @@ static void test_refused_models(tn_context *ctx)
     tn_session_memory memory = {.struct_size = sizeof memory};
     TEST_CHECK_STATUS(tn_session_predict(model, NULL, &memory), TN_OK);
     tn_model_unref(&model);
+    f->shape.tokenizer = true;
+    tn_model_config_default(&cfg);
+    cfg.tokenizer_only = 1;
+    data = tiny_write(ctx, f, &size);
+    TEST_CHECK_STATUS(tn_model_open_memory(ctx, data, size, "tiny", &cfg, &model), TN_OK);
+    TEST_CHECK_STATUS(tn_session_create(model, NULL, &s), TN_ERR_STATE);
+    TEST_CHECK_STATUS(tn_session_predict(model, NULL, &memory), TN_ERR_STATE);
+    tn_model_unref(&model);
     free(f);
 }
 
@@ -570,6 +605,8 @@ int main(int argc, char **argv)
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]);
     test_full(model);
     test_cancel(model);
+    test_config_arguments(model);
+    test_plan_arguments(model);
     test_arguments(model);
     tn_model_unref(&model);
     test_refused_models(ctx);

@@ -611,6 +611,33 @@ static void refuse(tn_session *s, const tn_generation_config *cfg, tn_status wan
     TEST_CHECK(g == NULL);
 }
 
+// The tiny model with one token more, or with another last token.
+static tn_model *open_renamed(tn_context *ctx, int32_t how)
+{
+    tiny_vocab *v = malloc(sizeof *v);
+    tiny_file *f = malloc(sizeof *f);
+    tn_model *model = NULL;
+    size_t size;
+    if (!v || !f) abort();
+    tiny_describe(&tiny_shapes[TINY_LLAMA], f);
+    tiny_spm(v);
+    if (how == 0)
+        tiny_add(v, "another", TN_TOKEN_NORMAL, 0);
+    else
+        v->tokens[v->n_tokens - 1] = "another";
+    tiny_u32(f, "vocab_size", (int64_t)v->n_tokens);
+    tiny_tensor_at(f, "token_embd.weight")->ne[0] = (int64_t)v->n_tokens;
+    tiny_tensor_at(f, "output.weight")->ne[0] = (int64_t)v->n_tokens;
+    tiny_str(f, "tokenizer.ggml.model", v->model);
+    tiny_array(f, "tokenizer.ggml.tokens", TN_GGUF_STRING, v->tokens, v->n_tokens);
+    tiny_array(f, "tokenizer.ggml.token_type", TN_GGUF_I32, v->types, v->n_types);
+    void *data = tiny_write(ctx, f, &size);
+    tiny_must(tn_model_open_memory(ctx, data, size, "tiny", NULL, &model));
+    free(v);
+    free(f);
+    return model;
+}
+
 static void test_refused(void)
 {
     tn_context *ctx = context(NULL), *elsewhere = context(NULL);
@@ -618,7 +645,8 @@ static void test_refused(void)
     words.tokenizer = true;
     tn_model *model = tiny_model_open(ctx, &tiny_shapes[TINY_LLAMA]),
              *far_off = tiny_model_open(elsewhere, &tiny_shapes[TINY_LLAMA]);
-    tn_model *named = tiny_model_open(ctx, &words);
+    tn_model *named = tiny_model_open(ctx, &words),
+             *renamed[2] = {open_renamed(ctx, 0), open_renamed(ctx, 1)};
     tn_session *s = session(model, 64, 1), *t = session(far_off, 64, 1), *u = session(named, 64, 1);
     tn_generation_config cfg = config(0, 0);
     cfg.draft = s;
@@ -627,6 +655,16 @@ static void test_refused(void)
     refuse(s, &cfg, TN_ERR_ARG);
     cfg.draft = u; // one has a tokenizer, the other has none
     refuse(s, &cfg, TN_ERR_MODEL);
+    for (int32_t i = 0; i < 2; i++) { // another vocabulary
+        static const char *const why[] = {"it has 277 tokens, the model 276", "token 275 is another one"};
+        char text[512];
+        cfg.draft = session(renamed[i], 64, 1);
+        refuse(u, &cfg, TN_ERR_MODEL);
+        tn_context_error(ctx, text, sizeof text);
+        TEST_CHECK(strstr(text, why[i]) != NULL);
+        tn_session_destroy(&cfg.draft);
+        tn_model_unref(&renamed[i]);
+    }
     cfg = config(0, 0);
     cfg.spec_ngram = 17;
     refuse(s, &cfg, TN_ERR_ARG);

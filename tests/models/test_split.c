@@ -334,7 +334,42 @@ static void test_fit(void)
     tn_context_destroy(&ctx);
 }
 
+// Where some layers do not fit, but all would without their experts, the message says so.
+static void test_fit_experts(void)
+{
+    static const char *const advice = "; with all experts on cpu all layers would fit";
+    tn_context *ctx = context(NULL);
+    tn_device *device = far_add(ctx, PLENTY);
+    tn_model_info info = {.struct_size = sizeof info};
+    tn_session_config cfg = small_session();
+    tn_model *model = NULL;
+    tn_model_config mc = on_far(ctx, INT32_MAX);
+    mc.session = &cfg;
+    tiny_must(open_model(ctx, &mc, &model));
+    tn_model_info_get(model, &info);
+    uint64_t weights = info.device_size;
+    tn_model_unref(&model);
+    mc.device_layers = -1;
+    for (int32_t enough = 0; enough < 2; enough++) { // for the weights alone; for hardly any of them
+        far.total = device->memory_total = ((size_t)512 << 20) + (enough ? weights : 1 << 20);
+        events[0] = 0;
+        TEST_CHECK_STATUS(open_model(ctx, &mc, &model), TN_OK);
+        tn_model_info_get(model, &info);
+        TEST_CHECK(info.device_layers < info.n_layers || strcmp(info.device, "cpu") == 0);
+        if (!TEST_CHECK((strstr(events, advice) != NULL) == enough)) printf("    %s", events);
+        tn_model_unref(&model);
+    }
+    tn_context_destroy(&ctx);
+}
+
 // A device with a limit for one buffer: the weights lie in several, and count as a whole.
+static uint64_t keeps_half(tn_device *device, const void *from, size_t n)
+{
+    TN_UNUSED(device);
+    TEST_CHECK(from != NULL);
+    return n / 2;
+}
+
 static void test_small_buffers(void)
 {
     float *want = malloc(n_logits(TINY_MODEL_VOCAB) * sizeof *want),
@@ -364,6 +399,9 @@ static void test_small_buffers(void)
         TEST_CHECK_STATUS(run(s, TINY_MODEL_VOCAB, limited ? got : want), TN_OK);
         tiny_must(tn_session_memory_get(s, &m));
         TEST_CHECK(memory_of(&m, "far") && memory_of(&m, "far")->weights == whole);
+        far.backend.derived_used = keeps_half; // as where kernels want the weights in another order
+        tiny_must(tn_session_memory_get(s, &m));
+        TEST_CHECK(memory_of(&m, "far")->weights == whole + whole / 2 && m.parts[0].converted == whole / 2);
         tn_session_destroy(&s);
         tn_model_unref(&model);
         tn_context_destroy(&ctx);
@@ -576,6 +614,9 @@ int main(int argc, char **argv)
     model_shape.n_ff = 512;
     test_fit();
     test_batch();
+    model_shape = tiny_shapes[TINY_QWEN3MOE];
+    model_shape.n_embd = model_shape.n_ff_expert = 256;
+    test_fit_experts();
     if (argc > 1) {
         snprintf(path, sizeof path, "%s/tenon-tiny.gguf", argv[1]);
         model_path = path;

@@ -326,6 +326,52 @@ static void test_devices(void)
     tn_context_destroy(&ctx);
 }
 
+// Every copy to the device fails once: the session is empty then, and nothing of its cache is lost.
+static void test_failing_copies(int32_t arch)
+{
+    tn_context *ctx = context();
+    tn_model_config cfg;
+    tn_session_config scfg;
+    tn_model_config_default(&cfg);
+    tn_session_config_default(&scfg);
+    scfg.n_ctx = 40 * TN_CACHE_BLOCK; // else windows have no blocks of their own
+    scfg.n_seq = SEQ;
+    scfg.n_batch = TN_CACHE_BLOCK;
+    scfg.free_windows = 1;
+    tn_model *model = NULL;
+    tn_session *s = NULL;
+    tiny_file *f = malloc(sizeof *f);
+    size_t size;
+    if (!f) abort();
+    tiny_describe(&tiny_shapes[arch], f);
+    cfg.device = far_add(ctx, 64 << 20);
+    cfg.device_layers = tiny_shapes[arch].n_layers;
+    void *data = tiny_write(ctx, f, &size);
+    free(f);
+    if (!TEST_CHECK_STATUS(tn_model_open_memory(ctx, data, size, "tiny", &cfg, &model), TN_OK)) abort();
+    if (!TEST_CHECK_STATUS(tn_session_create(model, &scfg, &s), TN_OK)) abort();
+    tn_cache *c = &s->cache;
+    TEST_CHECK(arch == TINY_GEMMA3 ? tn_cache_has_window(c) : c->n_states > 0);
+    fill(s);
+    saved state = save(s);
+    long n_failed = 0;
+    for (tn_status status = TN_ERR_DEVICE; status != TN_OK && n_failed < 1000; n_failed += status != TN_OK) {
+        far.write_fails = n_failed + 1;
+        status = tn_session_load_memory(s, state.bytes, state.size);
+        far.write_fails = 0;
+        if (status == TN_OK) break;
+        TEST_CHECK_STATUS(status, TN_ERR_DEVICE);
+        for (int32_t q = 0; q < SEQ; q++) TEST_CHECK(tn_session_length(s, q) == 0);
+        TEST_CHECK(c->all.n_free == c->all.n_blocks && c->sliding.n_free == c->sliding.n_blocks);
+        for (int32_t i = 0; i < c->n_slots; i++) TEST_CHECK(c->slot_refs[i] == 0);
+    }
+    TEST_CHECK(n_failed > 10 && same_state(s, &state));
+    drop(ctx, &state);
+    tn_session_destroy(&s);
+    tn_model_unref(&model);
+    tn_context_destroy(&ctx);
+}
+
 // --- files that are refused ------------------------------------------------------------------------------
 
 // The load fails with `want` (TN_OK: in any way), and the session is as before.
@@ -648,6 +694,8 @@ int main(void)
     test_archs(ctx);
     test_blocks(model);
     test_devices();
+    test_failing_copies(TINY_GEMMA3);
+    test_failing_copies(TINY_QWEN35);
     test_damage(model);
     test_numbers(model);
     test_snapshots(ctx);

@@ -46,6 +46,32 @@ static void test_clear(void)
     tn_cache_fini(&c);
 }
 
+// Sizes that no address has.
+static void test_huge(void)
+{
+    tn_cache c;
+    tn_cache_config cfg = {.n_ctx = 4 * TN_CACHE_BLOCK,
+                           .n_seq = 1,
+                           .n_parts = 1,
+                           .n_ctx_seq = 4 * TN_CACHE_BLOCK,
+                           .row_sizes = (size_t[]){SIZE_MAX / 128},
+                           .devices = (uint8_t[]){0},
+                           .n_states = 1,
+                           .n_slots = 4,
+                           .state_sizes = (size_t[]){64},
+                           .state_devices = (uint8_t[]){0}};
+    TEST_CHECK(tn_cache_part_size(4, SIZE_MAX / 128) == SIZE_MAX && tn_cache_part_size(4, 64) < SIZE_MAX);
+    TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_ERR_MEMORY);
+    tn_cache_fini(&c);
+    cfg.row_sizes = (size_t[]){64};
+    cfg.state_sizes = (size_t[]){SIZE_MAX / 2};
+    TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_ERR_MEMORY);
+    tn_cache_fini(&c);
+    cfg.state_sizes = (size_t[]){SIZE_MAX / 4 - 64}; // alone it fits, but not behind the blocks
+    TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_ERR_MEMORY);
+    tn_cache_fini(&c);
+}
+
 // Blocks that a window and the tokens of a step take: 128 positions and 63 to go back lie in 3, one more at
 // each end, for each sequence; as many for the step; and the windows of half of the texts that ended.
 static void test_window_blocks(void)
@@ -138,13 +164,70 @@ static void test_states(void)
     tn_cache_fini(&c);
 }
 
+// Lists n tokens of one kind behind what sequence 0 holds, 64 at a time.
+static void append(tn_cache *c, int32_t token, int32_t n)
+{
+    for (int32_t k; n > 0; n -= k) {
+        int32_t length = c->seqs[0].length;
+        k = TN_MIN(n, TN_CACHE_BLOCK);
+        if (!TEST_CHECK_STATUS(tn_cache_extend(c, 0, k), TN_OK)) return;
+        for (int32_t i = 0; i < k; i++) c->ids[tn_cache_slot(c, 0, length + i)] = token;
+        tn_cache_window_settle(c, 0);
+        tn_cache_list(c, 0);
+    }
+}
+
+// A listed block that is used again, or written again after a cut, takes the block of its window along: that
+// one is free if no sequence holds it. In the end each can be had once.
+static void test_listed_windows(void)
+{
+    enum { BLOCKS = 20 };
+    tn_cache c;
+    tn_cache_config cfg = {.n_ctx = BLOCKS * TN_CACHE_BLOCK,
+                           .n_seq = 2,
+                           .n_parts = 1,
+                           .n_ctx_seq = BLOCKS * TN_CACHE_BLOCK,
+                           .row_sizes = (size_t[]){4},
+                           .devices = (uint8_t[]){0},
+                           .window = 100,
+                           .slides = (bool[]){true},
+                           .n_batch = TN_CACHE_BLOCK};
+    for (int32_t cut = 0; cut < 2; cut++) {
+        int32_t n = 0;
+        if (!TEST_CHECK_STATUS(tn_cache_init(&c, ctx, &cfg), TN_OK)) return;
+        TEST_CHECK_STATUS(tn_cache_reserve(&c, (tn_device *[]){tn_context_device_by_name(ctx, "cpu"), NULL}),
+                          TN_OK);
+        TEST_CHECK_STATUS(tn_cache_index_create(&c), TN_OK);
+        TEST_CHECK(tn_cache_has_window(&c) && tn_cache_attach(&c, 0, 0, NULL, 0) == 0);
+        append(&c, 1, cut ? TN_CACHE_BLOCK : (BLOCKS - 2) * TN_CACHE_BLOCK);
+        TEST_CHECK(can_be_found(&c, 1) ==
+                   cut); // the window of the first block is lost, if others are behind it
+        if (cut) {
+            tn_cache_truncate(&c, 0, 30);
+            append(&c, 2, 10);
+            TEST_CHECK(!can_be_found(&c, 1) && c.sliding.refs[c.seqs[0].window_blocks[0]] == 1);
+        } else {
+            tn_cache_truncate(&c, 0, 0);
+            TEST_CHECK(tn_cache_attach(&c, 0, 0, NULL, 0) == 0);
+            append(&c, 2, 6 * TN_CACHE_BLOCK);
+            TEST_CHECK(tn_cache_n_evicted(&c) == 3);
+        }
+        tn_cache_truncate(&c, 0, 0);
+        while (n <= c.sliding.n_blocks && tn_cache_window_take(&c) >= 0) n++;
+        TEST_CHECK(n == c.sliding.n_blocks);
+        tn_cache_fini(&c);
+    }
+}
+
 int main(void)
 {
     if (tn_context_create(NULL, &ctx) != TN_OK) return 1;
     test_clear();
+    test_huge();
     test_window_blocks();
     test_window_branches();
     test_states();
+    test_listed_windows();
     tn_context_destroy(&ctx);
     return test_done();
 }

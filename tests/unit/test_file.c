@@ -3,6 +3,7 @@
 //
 // Looking into files: keys as text, tensors, exported values.
 #include "core/os/file_map.h"
+#include "tests/unit/gguf_bytes.h"
 #include "tests/unit/model_files.h"
 
 #include <errno.h>
@@ -49,6 +50,35 @@ static void save_keys(const char *name)
     must(tn_gguf_writer_put_array(w, "k.none", TN_GGUF_F32, NULL, 0));
     must(tn_gguf_writer_begin(w));
     must(tn_gguf_writer_commit(&w, NULL, NULL));
+}
+
+// No writer of this project makes arrays of arrays.
+static void test_nested(void)
+{
+    tn_file *file = NULL;
+    char *name = NULL;
+    const char *type, *value;
+    bytes *b = calloc(1, sizeof *b);
+    if (!b) abort();
+    bytes_header(b, 3, 0, 1);
+    bytes_key(b, "k", TN_GGUF_ARRAY);
+    bytes_num(b, TN_GGUF_ARRAY, 4);
+    bytes_num(b, 2, 8);
+    for (uint64_t i = 0; i < 2; i++) {
+        bytes_num(b, TN_GGUF_U32, 4);
+        bytes_num(b, 1, 8);
+        bytes_num(b, i, 4);
+    }
+    FILE *f = fopen(path_of("nested.gguf"), "wb");
+    if (!f || fwrite(b->data, 1, b->size, f) != b->size || fclose(f) != 0) abort();
+    free(b->data);
+    free(b);
+    if (TEST_CHECK_STATUS(tn_file_open(ctx, path_of("nested.gguf"), &file), TN_OK) &&
+        TEST_CHECK_STATUS(tn_file_key(file, 0, 0, &name, &type, &value), TN_OK))
+        TEST_CHECK(strcmp(type, "[array]") == 0 && strcmp(value, "[... 2 arrays]") == 0);
+    tn_text_free(ctx, name);
+    tn_file_close(&file);
+    unlink(path_of("nested.gguf"));
 }
 
 static void test_keys(void)
@@ -203,23 +233,23 @@ static void test_no_memory(void)
 // Bytes of a mapped file are read from it, also by its parts; others are copied; what is gone is an error.
 static void test_copy(void)
 {
-    char path[256], bytes[5000], got[sizeof bytes] = "";
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i * 7 % 251);
+    char path[256], content[5000], got[sizeof content] = "";
+    for (size_t i = 0; i < sizeof content; i++) content[i] = (char)(i * 7 % 251);
     snprintf(path, sizeof path, "%s", path_of("raw"));
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, sizeof bytes, f) != sizeof bytes || fclose(f) != 0) abort();
+    if (!f || fwrite(content, 1, sizeof content, f) != sizeof content || fclose(f) != 0) abort();
     tn_file_map map = {0}, other = {0};
     must(tn_file_map_open(ctx, path, &map));
     must(tn_file_map_open(ctx, path, &other));
-    for (size_t at = 0; at < sizeof bytes; at += 999) {
-        size_t n = TN_MIN(sizeof bytes - at, 1500);
+    for (size_t at = 0; at < sizeof content; at += 999) {
+        size_t n = TN_MIN(sizeof content - at, 1500);
         TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, map.data + at, n), TN_OK);
-        TEST_CHECK(memcmp(got, bytes + at, n) == 0);
+        TEST_CHECK(memcmp(got, content + at, n) == 0);
     }
     tn_file_map_close(ctx, &map);
     TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data, 10), TN_OK);
-    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, bytes + 3, 100), TN_OK);
-    TEST_CHECK(memcmp(got, bytes + 3, 100) == 0);
+    TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, content + 3, 100), TN_OK);
+    TEST_CHECK(memcmp(got, content + 3, 100) == 0);
     bool cut = truncate(path, 1000) == 0;
     TEST_CHECK(cut || errno == EACCES || errno == EINVAL); // Windows refuses it while the file is mapped
     if (cut) TEST_CHECK_STATUS(tn_file_map_copy(ctx, got, other.data + 900, 200), TN_ERR_IO);
@@ -230,6 +260,7 @@ int main(void)
 {
     if (!mkdtemp(folder)) return 1;
     ctx = counting_context(&count);
+    test_nested();
     test_keys();
     test_tensors();
     test_no_memory();

@@ -375,8 +375,28 @@ static void test_config(void)
     sampling.top_p = 2;
     expect_config(__LINE__, &cfg, "top_p");
     cfg = config(0, NULL);
+    cfg.grammar = "root ::= \"a\"";
+    cfg.json_schema = "{}";
+    expect_config(__LINE__, &cfg, "grammar and json_schema exclude each other");
+    cfg = config(0, NULL);
     cfg.struct_size = 0;
     expect_config(__LINE__, &cfg, "struct_size");
+}
+
+// A context that is shifted would lose what a grammar has matched, and has to keep one token.
+static void test_shift_refused(void)
+{
+    for (int32_t i = 0; i < 3; i++) {
+        tn_generation_config cfg = config(0, NULL);
+        tn_generation *g = NULL;
+        cfg.context_full = TN_CONTEXT_SHIFT;
+        if (i == 1) cfg.grammar = "root ::= \"a\"";
+        restart("h");
+        if (i == 2) fake.n_ctx = 1;
+        TEST_CHECK_STATUS(tn_generation_create(session, &cfg, &g), i == 0 ? TN_OK : TN_ERR_UNSUPPORTED);
+        TEST_CHECK(i == 0 || message_has("not shifted under a grammar, or with one token"));
+        tn_generation_destroy(&g);
+    }
 }
 
 static void test_allocations(void)
@@ -529,6 +549,7 @@ int main(void)
     test_logits();
     test_no_text();
     test_config();
+    test_shift_refused();
     test_allocations();
     test_text_api();
     test_chat_api();

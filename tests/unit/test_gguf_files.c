@@ -423,6 +423,8 @@ static void test_writer_args(void)
     TEST_CHECK_STATUS(tn_gguf_writer_put_array(w, "k", TN_GGUF_ARRAY, NULL, 0), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_gguf_writer_put_array(w, "k", 13, NULL, 0), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_gguf_writer_put_array(w, "k", TN_GGUF_U64, NULL, 1ull << 61), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_gguf_writer_put_array(w, "k", TN_GGUF_U8, NULL, (1u << 30) + 1), TN_ERR_ARG);
+    TEST_CHECK_STATUS(tn_gguf_writer_put_strs(w, "k", NULL, (1u << 30) + 1), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_gguf_writer_add_tensor(w, "", TN_TYPE_F32, 1, (int64_t[]){1}), TN_ERR_ARG);
     long_key[64] = 0;
     TEST_CHECK_STATUS(tn_gguf_writer_add_tensor(w, long_key, TN_TYPE_F32, 1, (int64_t[]){1}), TN_ERR_ARG);
@@ -438,6 +440,13 @@ static void test_writer_args(void)
     TEST_CHECK_STATUS(tn_gguf_writer_begin(w), TN_ERR_MEMORY); // 2^63 bytes
     tn_gguf_writer_abort(&w);
     TEST_CHECK(!w);
+    // Data that fits below 2^64, but not with what is before it.
+    TEST_CHECK_STATUS(tn_gguf_writer_open_memory(ctx, &w), TN_OK);
+    for (int i = 0; i < 2; i++)
+        TEST_CHECK_STATUS(
+            tn_gguf_writer_add_tensor(w, i ? "b" : "a", TN_TYPE_I8, 1, (int64_t[]){INT64_MAX - 31}), TN_OK);
+    TEST_CHECK_STATUS(tn_gguf_writer_begin(w), TN_ERR_ARG);
+    tn_gguf_writer_abort(&w);
 }
 
 static void test_writer_states(void)
@@ -456,6 +465,12 @@ static void test_writer_states(void)
     TEST_CHECK_STATUS(tn_gguf_writer_data(w, "0123456789012345678901234", 25), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_gguf_writer_commit(&w, &data, &size), TN_ERR_STATE); // data is missing
     TEST_CHECK(!w && !data);
+    for (int what = 0; what < 2; what++) { // no place for the bytes, or for their number
+        TEST_CHECK_STATUS(tn_gguf_writer_open_memory(ctx, &w), TN_OK);
+        TEST_CHECK_STATUS(tn_gguf_writer_begin(w), TN_OK);
+        TEST_CHECK_STATUS(tn_gguf_writer_commit(&w, what ? &data : NULL, what ? NULL : &size), TN_ERR_ARG);
+        TEST_CHECK(!w && !data && size == 0);
+    }
     for (int what = 0; what < 2; what++) { // duplicates
         TEST_CHECK_STATUS(tn_gguf_writer_open_memory(ctx, &w), TN_OK);
         TEST_CHECK_STATUS(put_everything(w), TN_OK);

@@ -191,8 +191,45 @@ static void test_unused(void)
     TEST_CHECK_STATUS(tn_imatrix_read(im, "blk.0.attn_v.weight", 2, COLS / 2, w), TN_OK);
     TEST_CHECK_STATUS(tn_imatrix_read(im, "blk.0.attn_v.weight", 1, COLS / 2, w), TN_ERR_FORMAT);
     TEST_CHECK(!tn_imatrix_has(im, "blk.0.attn_v") && !tn_imatrix_has(im, "blk.0.attn_v.weight.in_sum2"));
+    TEST_CHECK_STATUS(tn_imatrix_read(im, "blk.0.attn_v", 1, COLS, w), TN_ERR_ARG);
+    TEST_CHECK(message_has("has nothing about tensor \"blk.0.attn_v\""));
     tn_imatrix_close(&im);
     unlink(path_of("none.gguf"));
+}
+
+// Names and types of the tensors themselves.
+static void test_refused_tensors(void)
+{
+    static const struct {
+        const char *sums, *counts;
+        tn_dtype sums_type, counts_type;
+        const char *part;
+    } rows[] = {
+        {"a", "a", TN_TYPE_F32, TN_TYPE_F32, NULL},
+        {"a", "b", TN_TYPE_F32, TN_TYPE_F32, "\"a.in_sum2\" and \"a.counts\" must be F32 tensors"},
+        {"a", "a", TN_TYPE_F16, TN_TYPE_F32, "must be F32 tensors"},
+        {"a", "a", TN_TYPE_F32, TN_TYPE_F16, "must be F32 tensors"},
+    };
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        char text[80];
+        tn_gguf_writer *w = NULL;
+        tn_imatrix *im = NULL;
+        must(tn_gguf_writer_open(ctx, path_of("bad"), &w));
+        must(tn_gguf_writer_put_str(w, "general.type", "imatrix"));
+        snprintf(text, sizeof text, "%s.in_sum2", rows[i].sums);
+        must(tn_gguf_writer_add_tensor(w, text, rows[i].sums_type, 1, (int64_t[]){1}));
+        snprintf(text, sizeof text, "%s.counts", rows[i].counts);
+        must(tn_gguf_writer_add_tensor(w, text, rows[i].counts_type, 1, (int64_t[]){1}));
+        must(tn_gguf_writer_begin(w));
+        for (int k = 0; k < 2; k++)
+            must(tn_gguf_writer_data(w, (float[]){0},
+                                     tn_dtype_row_size(k ? rows[i].counts_type : rows[i].sums_type, 1)));
+        must(tn_gguf_writer_commit(&w, NULL, NULL));
+        TEST_CHECK_STATUS(tn_imatrix_open(ctx, path_of("bad"), &im), rows[i].part ? TN_ERR_FORMAT : TN_OK);
+        TEST_CHECK(!rows[i].part || (!im && message_has(rows[i].part)));
+        tn_imatrix_close(&im);
+    }
+    unlink(path_of("bad"));
 }
 
 static void test_refused(void)
@@ -212,7 +249,6 @@ static void test_refused(void)
     TEST_CHECK(message_has("blk.0.ffn_up_exps.weight"));
     TEST_CHECK_STATUS(quantize("out", "Q4_0", "in.gguf", NULL), TN_ERR_FORMAT);
     TEST_CHECK_STATUS(quantize("out", "Q4_0", "absent", NULL), TN_ERR_IO);
-    unlink(path_of("bad"));
     // Of another model.
     FILE *f = fopen(path_of("bad"), "wb");
     if (!f) abort();
@@ -369,6 +405,7 @@ int main(void)
     test_importance();
     test_threads();
     test_unused();
+    test_refused_tensors();
     test_refused();
     test_damaged();
     test_no_memory();

@@ -97,6 +97,47 @@ static void expect_bans(int line, const char *const *bans, int32_t n, const char
 #define BANS(n, script, want, stop, ...)                                                                     \
     expect_bans(__LINE__, (const char *[]){__VA_ARGS__}, (n), (script), (want), (stop))
 
+// Tokens without text are held back behind "e", until no more can be: the text ends there.
+static void test_bans_full(void)
+{
+    enum { MOST = 2 + 256 };
+    const char *ban = "el";
+    int32_t n = 0;
+    tn_piece piece = {.struct_size = sizeof piece};
+    tn_generation_config cfg = config(0, NULL);
+    cfg.bans = &ban;
+    cfg.n_bans = 1;
+    restart("e");
+    fake.n_ctx = SCRIPT_MAX;
+    while (fake.n_script < MOST + 10) fake.script[fake.n_script++] = BOS;
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, (int32_t[]){BOS}, 1), TN_OK);
+    for (piece.stop = TN_STOP_NONE; piece.stop == TN_STOP_NONE && n < SCRIPT_MAX;) {
+        if (!TEST_CHECK_STATUS(tn_generation_step(g, &piece), TN_OK)) break;
+        TEST_CHECK(piece.n_text == (n == 0) && (n > 0 || piece.text[0] == 'e'));
+        n += piece.token >= 0;
+    }
+    TEST_CHECK(piece.stop == TN_STOP_BLOCKED && n == MOST);
+    tn_generation_destroy(&g);
+}
+
+// A text that goes on behind what the sequence holds: what comes before its first token is there.
+static void test_bans_without_prompt(void)
+{
+    const char *ban = "el";
+    tn_generation_config cfg = config(0, NULL);
+    cfg.bans = &ban;
+    cfg.n_bans = 1;
+    restart("e l a b </s>");
+    TEST_CHECK_STATUS(tn_session_feed(session, 0, (int32_t[]){BOS, id_of("h", 1)}, 2), TN_OK);
+    tn_generation *g = make(&cfg);
+    TEST_CHECK_STATUS(tn_generation_prompt(g, NULL, 0), TN_OK);
+    RUN(g, "a|b|", TN_STOP_END);
+    const int32_t want[] = {BOS, id_of("h", 1), id_of("a", 1), id_of("b", 1)};
+    TEST_CHECK(fake.length == 4 && memcmp(fake.fed, want, sizeof want) == 0);
+    tn_generation_destroy(&g);
+}
+
 static void test_bans(void)
 {
     BANS(1, "h e l a b </s>", "h|a|b|", TN_STOP_END, "el"); // e l went, a came in the place of e
@@ -116,6 +157,8 @@ static void test_bans(void)
     BANS(1, "a ▁ h ▁a b </s>", "a| a|b|", TN_STOP_END, " h");
     BANS(1, "▁ h o b </s>", "o|b|", TN_STOP_END, " h"); // also where the text begins, which drops one blank
     BANS(1, "▁▁ h ▁a b </s>", "a|b|", TN_STOP_END, " h");
+    test_bans_full();
+    test_bans_without_prompt();
     tn_generation_config cfg = config(0, NULL);
     tn_generation *g = NULL;
     const char *empty = "", *one = "lx";

@@ -118,6 +118,26 @@ static void test_random(void)
     }
 }
 
+// Rows that are no multiple of the block of the type have Q8_0, and F16 if they are no multiple of its block
+// either.
+static void test_odd_rows(void)
+{
+    static const struct {
+        int32_t n_ff;
+        tn_dtype type;
+    } rows[] = {{128, TN_TYPE_NVFP4}, {96, TN_TYPE_Q8_0}, {80, TN_TYPE_F16}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        tn_model_shape s = {sizeof s, "llama", 1, 64, 4, 2, 16, 256, 32, 16, 0, 0, 0, 0, "NVFP4", 1, 0};
+        tn_model *model = NULL;
+        s.n_ff = rows[i].n_ff;
+        if (!TEST_CHECK_STATUS(tn_model_create_random(ctx, &s, NULL, &model), TN_OK)) continue;
+        const tn_gguf *gguf = tn_model_gguf(model);
+        TEST_CHECK(tn_gguf_find_tensor(gguf, "blk.0.ffn_down.weight")->dtype == rows[i].type);
+        TEST_CHECK(tn_gguf_find_tensor(gguf, "blk.0.ffn_up.weight")->dtype == TN_TYPE_NVFP4);
+        tn_model_unref(&model);
+    }
+}
+
 static void test_random_refused(void)
 {
     tn_model *model = NULL;
@@ -184,6 +204,7 @@ int main(void)
     test_shapes();
     test_sizes();
     test_random();
+    test_odd_rows();
     test_random_refused();
     tn_context_destroy(&ctx);
     TEST_CHECK(count.live == 0);

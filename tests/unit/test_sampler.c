@@ -390,6 +390,24 @@ static void test_bias(void)
     tn_sampler_destroy(&s);
 }
 
+// Of more excluded tokens than there are places for, the first ones are allowed again.
+static void test_excluded(void)
+{
+    const float logits[4] = {4, 3, 2, 1};
+    tn_sampling c = plain();
+    c.temperature = 0;
+    tn_sampler *s = make(&c, 4);
+    TEST_CHECK_STATUS(tn_sampler_reserve_excluded(s, 2), TN_OK);
+    for (int32_t i = 0; i < 3; i++) {
+        TEST_CHECK(choose(s, logits) == i);
+        tn_sampler_exclude(s, i);
+    }
+    TEST_CHECK(choose(s, logits) == 0);
+    tn_sampler_exclude(s, 0);
+    TEST_CHECK(choose(s, logits) == 1);
+    tn_sampler_destroy(&s);
+}
+
 // --- extreme logits ----------------------------------------------------------------------------------
 
 static void test_logprob(void)
@@ -546,6 +564,14 @@ static void test_ranges(void)
     c.n_bias = 1;
     check_range("bias", TN_ERR_ARG, &c);
     c = plain();
+    c.n_dry_breakers = 1; // and no list of them
+    check_range("dry_breakers", TN_ERR_ARG, &c);
+    for (int32_t i = -1; i < 4; i++) {
+        c = plain();
+        c.mirostat = i;
+        check_range("mirostat", i == 0 || i == 2 ? TN_OK : TN_ERR_ARG, &c);
+    }
+    c = plain();
     tn_sampler *s = NULL;
     TEST_CHECK_STATUS(tn_sampler_create(ctx, &c, 0, 10, &s), TN_ERR_ARG);
     TEST_CHECK_STATUS(tn_sampler_create(ctx, &c, 10, -1, &s), TN_ERR_ARG);
@@ -625,6 +651,7 @@ int main(void)
     test_penalties();
     test_history();
     test_bias();
+    test_excluded();
     test_logprob();
     test_extreme();
     test_best();

@@ -203,6 +203,31 @@ static void test_full_list(void)
     tn_sampler_destroy(&other);
 }
 
+// A bias of minus infinity for every token that the model allows: the host says the same.
+static void test_nothing_left(void)
+{
+    const int32_t ids[] = {0, 1, 2};
+    const float never[] = {-INFINITY, -INFINITY, -INFINITY}, x[] = {1, 2, 3, -INFINITY};
+    tn_sampling c;
+    tn_sampler *s = NULL;
+    tn_sample_edit edits[EDITS];
+    tn_sample_row row;
+    int32_t token = -2;
+    float logprob;
+    char text[256];
+    tn_sampling_default(&c);
+    c.n_bias = 3, c.bias_tokens = ids, c.bias_values = never;
+    TEST_CHECK_STATUS(tn_sampler_create(ctx, &c, 4, HISTORY, &s), TN_OK);
+    TEST_CHECK_STATUS(tn_sampler_choose(s, x, &token, &logprob), TN_ERR_ARG);
+    if (TEST_CHECK(tn_sampler_describe(s, &row, edits, EDITS))) {
+        tn_sample_result y = run_op(x, 4, &row, edits);
+        TEST_CHECK_STATUS(tn_sampler_chosen(s, &y, &token, &logprob), TN_ERR_ARG);
+        tn_context_error(ctx, text, sizeof text);
+        TEST_CHECK(strstr(text, "the bias list excludes every token that the model allows") && token == -2);
+    }
+    tn_sampler_destroy(&s);
+}
+
 // Random integers below n are the upper half of the product.
 static void test_random_below(void)
 {
@@ -222,6 +247,7 @@ int main(void)
     test_random();
     test_chains();
     test_full_list();
+    test_nothing_left();
     test_random_below();
     tn_context_destroy(&ctx);
     return test_done();

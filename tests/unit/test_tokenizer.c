@@ -144,6 +144,35 @@ static void test_spm_flags(void)
     unload(&v, &t);
 }
 
+// White space before a mask disappears, in models that are known by the name of their expressions or by their
+// own.
+static void test_masks(void)
+{
+    static const struct {
+        const char *pre, *name, *mask;
+        bool strips;
+    } rows[] = {
+        {"jina-v2-de", NULL, "<mask>", true},          {"jina-v2-code", NULL, "<mask>", true},
+        {"jina-v2-de", NULL, "[MASK]", false},         {"gpt-2", NULL, "<mask>", false},
+        {"gpt-2", "Modern-BERT base", "[MASK]", true}, {"gpt-2", "Modern-BERT base", "<mask>", false}};
+    for (size_t i = 0; i < TN_COUNT(rows); i++) {
+        char text[32], want[64];
+        tiny_vocab v;
+        tiny_bpe(&v);
+        v.pre = rows[i].pre;
+        v.name = rows[i].name;
+        tiny_add(&v, rows[i].mask, TN_TOKEN_CONTROL, 0);
+        tn_tokenizer *t = load(&v);
+        snprintf(text, sizeof text, "a \n%s b", rows[i].mask);
+        snprintf(want, sizeof want, "a%s|%s|Ġ|b", rows[i].strips ? "" : "|Ġ|Ċ", rows[i].mask);
+        TOKENS(t, text, PARSE, want);
+        snprintf(text, sizeof text, " \n%s", rows[i].mask); // nothing else is before it
+        snprintf(want, sizeof want, "%s%s", rows[i].strips ? "" : "Ġ|Ċ|", rows[i].mask);
+        TOKENS(t, text, PARSE, want);
+        unload(&v, &t);
+    }
+}
+
 // --- BPE ---------------------------------------------------------------------------------------------
 
 static void test_bpe(void)
@@ -181,6 +210,16 @@ static void test_bpe(void)
     t = load(&v);
     TOKENS(t, "xy\n\n", 0, "x|y");
     unload(&v, &t);
+
+    tiny_bpe(&v); // characters that stand for no byte are text as they are
+    int32_t odd = tiny_add(&v, "中Ġ文", TN_TOKEN_NORMAL, 0);
+    t = load(&v);
+    tn_strbuf out;
+    tn_strbuf_init(&out, ctx);
+    TEST_CHECK_STATUS(tn_tokenizer_piece(t, odd, false, &out), TN_OK);
+    TEST_CHECK(out.size == 7 && memcmp(out.data, "中 文", 7) == 0);
+    tn_strbuf_fini(&out);
+    unload(&v, &t);
 }
 
 static void test_gemma4(void)
@@ -201,87 +240,6 @@ static void test_gemma4(void)
     TOKENS(t, "hello hello\n\nz", ADD, "<s>|hello|▁hello|\n\n|<0x7A>");
     DECODED(t, "hello hello\n\nz", STRIP, "hello hello\n\nz");
     unload(&v, &t);
-}
-
-// --- pre-tokenizers ----------------------------------------------------------------------------------
-
-// Pieces of a text separated by "·".
-static void expect_split(int line, const char *pre, const char *text, const char *want)
-{
-    const tn_pre *row = tn_pre_find(pre, strlen(pre));
-    tn_pattern patterns[TN_PRE_EXPRESSIONS];
-    tn_cp cps[256];
-    char got[1024] = "";
-    size_t n_patterns = 0, n = 0, used = 0;
-    tn_arena arena;
-    tn_arena_init(&arena, ctx);
-    for (; row && n_patterns < TN_PRE_EXPRESSIONS && row->expressions[n_patterns]; n_patterns++)
-        if (!TEST_CHECK_STATUS(
-                tn_pattern_compile(&arena, row->expressions[n_patterns], &patterns[n_patterns]), TN_OK))
-            abort();
-    for (size_t i = 0, size, left = strlen(text); i < left; i += size) {
-        uint32_t cp = tn_utf8_decode(text + i, left - i, &size);
-        cps[n++] = cp | tn_unicode_category(cp) << TN_CP_GC_SHIFT;
-    }
-    tn_pattern_split(patterns, n_patterns, cps, n);
-    for (size_t at = 0; at < n;) {
-        if (at > 0) used += tn_utf8_encode(0xb7, got + used);
-        for (size_t end = tn_piece_end(cps, at); at < end; at++)
-            used += tn_utf8_encode(cps[at] & TN_CP_MASK, got + used);
-    }
-    if (!test_report(row && strcmp(got, want) == 0, __FILE__, line, pre))
-        printf("    got  %s\n    want %s\n", got, want);
-    tn_arena_fini(&arena);
-}
-#define SPLIT(pre, text, want) expect_split(__LINE__, (pre), (text), (want))
-
-static void test_pre(void)
-{
-    static const char all[] =
-        "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe glm4 "
-        "chatglm-bpe "
-        "qwen2 deepseek-r1-qwen kormo f2llmv2 hunyuan solar-open grok-2 megrez stablelm2 qwen35 gpt-2 phi-2 "
-        "jina-es "
-        "jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum modern-bert exaone4 mpt olmo jais trillion "
-        "granite-docling "
-        "jina-v1-en jina-v2-code roberta-bpe starcoder refact codeshell exaone minerva-7b mellum2 command-r "
-        "smollm falcon "
-        "default deepseek-llm deepseek-coder deepseek-v3 hunyuan-dense joyai-llm gpt-4o llama4 kanana2 "
-        "talkie minimax-m2 "
-        "tekken tiny_aya cohere2moe gemma4 granite-embed-multi-311m sarvam-moe bloom gpt3-finnish poro-chat "
-        "viking "
-        "minicpm5 seed-coder bailingmoe bailingmoe2 llada-moe exaone-moe superbpe kimi-k2 laguna jais-2";
-    char name[64];
-    for (const char *p = all; *p != 0;) {
-        size_t n = strcspn(p, " ");
-        snprintf(name, sizeof name, "%.*s", (int)n, p);
-        SPLIT(name, "\n", "\n");
-        p += n + (p[n] == ' ');
-    }
-    TEST_CHECK(tn_pre_find("gpt", 3) == NULL && tn_pre_find("", 0) == NULL &&
-               tn_pre_find("gpt-2 phi-2", 11) == NULL);
-    SPLIT("gpt-2", "I'll  go 'S 12a", "I·'ll· · go· '·S· 12·a");
-    SPLIT("llama3", "I'LL\t go(now) 12345\n\n x", "I·'LL·\t· go·(now·)· ·123·45·\n\n· x");
-    SPLIT("qwen2", "a 123 \r\n  b", "a· ·1·2·3· \r\n· · b");
-    SPLIT("qwen35", "e\u0301a x", "e\u0301a· x");
-    SPLIT("gpt-4o", "camelCase HTTPServer's ÄÖü", "camel·Case· HTTPServer's· ÄÖü");
-    SPLIT("tekken", "itsDON'T 12", "its·DON·'T· ·1·2");
-    SPLIT("deepseek-coder", "ab12\u3000漢字。\n", "ab·1·2·\u3000·漢字·。·\n");
-    SPLIT("deepseek-v3", "a~b ~x 1234漢字ok\n\n", "a·~b· ~·x· ·123·4·漢字·ok·\n\n");
-    SPLIT("deepseek-llm", "ab  cd。\u3000x ", "ab· · cd·。·\u3000x· ");
-    SPLIT("tiny_aya", "ab1234567c12", "ab·1·234·567·c·12");
-    SPLIT("superbpe", "ab1234567 123456", "ab·1·234·567· ·123·456");
-    SPLIT("bloom", "Hi, you。(a b)", "Hi·,· you·。(·a· b·)");
-    SPLIT("viking", "a12 b", "a·1·2· b");
-    SPLIT("minicpm5", "a12345", "a·123·45");
-    SPLIT("seed-coder", "a!\n\nb", "a·!·\n\n·b");
-    SPLIT("bailingmoe", "a!\n\nb \n ", "a·!\n\n·b· \n· ");
-    SPLIT("exaone-moe", "one two  three!/x", "one two· · three·!/·x");
-    SPLIT("kimi-k2", "漢字abc漢Déf", "漢字·abc·漢·Déf");
-    SPLIT("laguna", "a\n\nb c", "a·\n\n·b· c");
-    SPLIT("jais-2", "a       b", "a·    ·  · b");
-    SPLIT("falcon", "a==b 1234", "a·==·b· ·123·4");
-    SPLIT("gemma4", "a b\n\nc", "a b·\n\n·c");
 }
 
 // --- keys that lie -----------------------------------------------------------------------------------
@@ -306,20 +264,9 @@ static void expect_refused(int line, tiny_vocab *v, const char *pre, tn_status w
 }
 #define REFUSED(v, pre, status, part) expect_refused(__LINE__, (v), (pre), (status), (part))
 
-static void test_hostile(void)
+static void test_hostile_merges(void)
 {
-    static const char *const kinds[] = {"bart", "t6", "rwkv", "plamo2", "Llama", "llam", "llama\xff"};
     tiny_vocab v;
-    for (size_t i = 0; i < TN_COUNT(kinds); i++) {
-        tiny_spm(&v);
-        v.model = kinds[i];
-        REFUSED(&v, NULL, TN_ERR_MODEL, kinds[i]);
-    }
-    tiny_bpe(&v);
-    v.pre = "no-such-pre";
-    REFUSED(&v, NULL, TN_ERR_MODEL, "no-such-pre");
-    tiny_bpe(&v);
-    REFUSED(&v, "other", TN_ERR_MODEL, "--pre");
     tiny_bpe(&v);
     v.n_merges = 0;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "merges");
@@ -336,6 +283,29 @@ static void test_hostile(void)
     tiny_bpe(&v);
     v.merges[0] = "";
     REFUSED(&v, NULL, TN_ERR_FORMAT, "line 0");
+    tiny_bpe(&v);
+    v.merges[1] = "x ";
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "line 1 has no right part");
+    tiny_bpe(&v);
+    v.n_merges = 0;
+    tiny_id(&v, "tokenizer.ggml.merges", 1);
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.merges is not an array of strings");
+}
+
+static void test_hostile(void)
+{
+    static const char *const kinds[] = {"bart", "t6", "rwkv", "plamo2", "Llama", "llam", "llama\xff"};
+    tiny_vocab v;
+    for (size_t i = 0; i < TN_COUNT(kinds); i++) {
+        tiny_spm(&v);
+        v.model = kinds[i];
+        REFUSED(&v, NULL, TN_ERR_MODEL, kinds[i]);
+    }
+    tiny_bpe(&v);
+    v.pre = "no-such-pre";
+    REFUSED(&v, NULL, TN_ERR_MODEL, "no-such-pre");
+    tiny_bpe(&v);
+    REFUSED(&v, "other", TN_ERR_MODEL, "--pre");
     tiny_spm(&v);
     v.n_tokens = v.n_scores = v.n_types = 0;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "tokens");
@@ -352,7 +322,7 @@ static void test_hostile(void)
     v.types[9] = 7;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "type 7");
     v.types[9] = 0; // of no kind
-    t = load(&v);
+    tn_tokenizer *t = load(&v);
     unload(&v, &t);
     tiny_spm(&v);
     v.types[9] = -1;
@@ -360,6 +330,16 @@ static void test_hostile(void)
     tiny_spm(&v);
     v.scores[5] = (float)NAN;
     REFUSED(&v, NULL, TN_ERR_FORMAT, "NaN");
+    tiny_ugm(&v);
+    v.n_scores--;
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.scores: 14 values for 15 tokens");
+    tiny_ugm(&v);
+    v.scores[5] = INFINITY;
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.scores: value 5 is not finite");
+    tiny_ugm(&v);
+    v.n_charsmap = 0;
+    tiny_id(&v, "tokenizer.ggml.precompiled_charsmap", 1);
+    REFUSED(&v, NULL, TN_ERR_FORMAT, "tokenizer.ggml.precompiled_charsmap is no array of bytes");
     tiny_spm(&v);
     v.tokens[9] = v.tokens[8];
     REFUSED(&v, NULL, TN_ERR_FORMAT, "tokens 8 and 9");
@@ -588,10 +568,11 @@ int main(void)
     test_printable();
     test_spm();
     test_spm_flags();
+    test_masks();
     test_bpe();
     test_gemma4();
-    test_pre();
     test_hostile();
+    test_hostile_merges();
     test_hostile_texts();
     test_odd();
     test_allocations();
