@@ -9,6 +9,7 @@
 // agree.
 #include "graph/graph.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/graph/naive.h"
 
 #include <tenon/graph.h>
 
@@ -326,7 +327,7 @@ static bool is_small(const tn_graph *g)
 
 // What the graph gives if each storage has memory of its own and every op is its reference, in the order of
 // recording. `memory` has one pointer for each value.
-static void run_naively(const tn_graph *g, uint8_t **memory)
+static void run_naively(const tn_graph *g, void **memory)
 {
     for (int32_t i = 0; i < g->n_values; i++) {
         const tn_tensor *t = g->values[i];
@@ -334,20 +335,10 @@ static void run_naively(const tn_graph *g, uint8_t **memory)
         fuzz_must((memory[i] = calloc(1, tn_tensor_size(t) + 1)) != NULL);
         if (t->kind != TN_VALUE_NODE) fill(t, memory[i], tn_tensor_size(t));
     }
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        const tn_node *node = g->nodes[i];
-        tn_step step;
-        if (tn_node_is_view(node)) continue;
-        tn_node_step(node, &step);
-        for (int32_t k = 0; k < node->n_src; k++)
-            if (node->src[k]) step.src[k].data = memory[node->src[k]->root->id] + node->src[k]->view.offset;
-        for (int32_t k = 0; k < node->n_dst; k++)
-            step.dst[k].data = memory[node->dst[k]->root->id] + node->dst[k]->view.offset;
-        tn_op_info_get(node->op)->ref(&step);
-    }
+    run_references(g, memory);
 }
 
-static void check_result(tn_runner *run, const tn_graph *g, const tn_tensor *t, uint8_t *const *memory,
+static void check_result(tn_runner *run, const tn_graph *g, const tn_tensor *t, void *const *memory,
                          const char *name)
 {
     size_t size = tn_tensor_size(t);
@@ -356,7 +347,7 @@ static void check_result(tn_runner *run, const tn_graph *g, const tn_tensor *t, 
     fuzz_must(first != NULL && wrong != NULL);
     fuzz_must(tn_runner_read(run, name, wrong, size + 1) == TN_ERR_ARG);
     fuzz_must(tn_runner_read(run, name, first, size) == TN_OK);
-    if (memory) fuzz_must(memcmp(first, memory[t->root->id] + t->view.offset, size) == 0);
+    if (memory) fuzz_must(memcmp(first, (char *)memory[t->root->id] + t->view.offset, size) == 0);
     free(first);
     free(wrong);
 }
@@ -367,7 +358,7 @@ static tn_status run_plan(tn_plan *plan, bool exact)
     const tn_graph *g = plan->graph;
     tn_runner *run = NULL;
     tn_binding *bound = calloc((size_t)plan->n_bound + 1, sizeof *bound);
-    uint8_t **memory = calloc((size_t)g->n_values + 1, sizeof *memory);
+    void **memory = calloc((size_t)g->n_values + 1, sizeof *memory);
     fuzz_must(bound != NULL && memory != NULL);
     for (int32_t i = 0; i < plan->n_bound; i++) {
         const tn_tensor *t = g->values[plan->bound[i].value];

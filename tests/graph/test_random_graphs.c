@@ -5,6 +5,7 @@
 // own: fused or not, on the best CPU level or on the references, on one device or spread over two.
 //
 //     test_random_graphs [COUNT [FIRST SEED]]
+#include "tests/graph/naive.h"
 #include "tests/graph/run_graph.h"
 
 // Large: the norm of a difference that cancels would blow up the rounding of what is compared.
@@ -176,17 +177,7 @@ static size_t run_naive(const tn_graph *g, float *out)
         data[i] = calloc(1, tn_tensor_size(t));
         if (t->kind != TN_VALUE_NODE) fill_value(t->name, t->view.dtype, data[i], tn_tensor_size(t));
     }
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        const tn_node *node = g->nodes[i];
-        tn_step step;
-        if (tn_node_is_view(node)) continue;
-        tn_node_step(node, &step);
-        for (int32_t k = 0; k < node->n_src; k++)
-            if (node->src[k])
-                step.src[k].data = (char *)data[node->src[k]->root->id] + node->src[k]->view.offset;
-        for (int32_t k = 0; k < node->n_dst; k++) step.dst[k].data = data[node->dst[k]->id];
-        tn_op_info_get(node->op)->ref(&step);
-    }
+    run_references(g, data);
     for (int32_t i = 0; i < g->n_values; i++) {
         const tn_tensor *t = g->values[i];
         if (!t->output) continue;

@@ -140,8 +140,8 @@ static __device__ __forceinline__ void load_queries(const tn_cuda_attention_args
         uint32_t pairs[4][PARTS<BF16>];
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            float2 rounded = tn_unpack16<false>(tn_pack16<false>(x[2 * e], x[2 * e + 1]));
-            to_parts(rounded.x, rounded.y, pairs[e]);
+            float2 f16 = tn_unpack16<false>(tn_pack16<false>(x[2 * e], x[2 * e + 1]));
+            to_parts(f16.x, f16.y, pairs[e]);
         }
 #pragma unroll
         for (int part = 0; part < PARTS<BF16>; part++)
