@@ -27,6 +27,8 @@ struct tn_tensor {
     int32_t out;       // index among the producer's results
     const char *output; // name as a result of the graph, or NULL
     int32_t home; // of weights: the device that is requested for the nodes that read it; -1: any
+    // Of a root, while its graph is recorded: what the last op that wrote it gave; NULL: nothing wrote it.
+    const tn_tensor *latest;
 };
 
 struct tn_node {

@@ -253,6 +253,7 @@ static tn_status add_results(tn_graph *g, tn_node *node, const tn_step *step)
         } else {
             t->view.offset = 0;
         }
+        if (tn_op_aliases(flags, i)) t->root->latest = t;
         node->dst[i] = t;
     }
     return TN_OK;

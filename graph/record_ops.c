@@ -15,6 +15,18 @@ static tn_tensor *fail(tn_graph *g, int32_t id, const char *what, const char *wr
     return NULL;
 }
 
+// Only states are written, and what is read of one is what the last write left.
+static const char *wrong_storage(int32_t id, int32_t i, const tn_tensor *t)
+{
+    const tn_tensor *root = t->root;
+    if (tn_op_aliases(tn_op_info_get(id)->flags, i) && root->kind != TN_VALUE_STATE)
+        return "is written, but it is no state";
+    while (t->producer && tn_node_is_view(t->producer)) t = t->producer->src[0];
+    return t == (root->latest ? root->latest : root) || root->kind != TN_VALUE_STATE
+               ? NULL
+               : "is an earlier version of a state that an op has written since";
+}
+
 // A required operand is NULL because an earlier recording call failed, and that failure is kept already; if
 // there was no failure, the caller passed NULL by mistake.
 static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *src, const void *params)
@@ -22,11 +34,13 @@ static tn_tensor *op(tn_graph *g, int32_t id, int32_t n_src, tn_tensor *const *s
     if (!g || g->status != TN_OK) return NULL;
     tn_node *node;
     if (tn_op_info_get(id)->params_size > 0 && !params) return fail(g, id, "params", "is NULL");
-    for (int32_t i = 0; i < tn_op_info_get(id)->n_src_min; i++)
-        if (!src[i]) {
-            char name[32];
-            return fail(g, id, tn_source_name(id, params, i, name, sizeof name), "is NULL");
-        }
+    for (int32_t i = 0; i < n_src; i++) {
+        const char *wrong = src[i]                              ? wrong_storage(id, i, src[i])
+                            : i < tn_op_info_get(id)->n_src_min ? "is NULL"
+                                                                : NULL;
+        char name[32];
+        if (wrong) return fail(g, id, tn_source_name(id, params, i, name, sizeof name), wrong);
+    }
     while (n_src > 0 && !src[n_src - 1]) n_src--;
     return tn_graph_record(g, id, n_src, src, params, &node) == TN_OK ? node->dst[0] : NULL;
 }

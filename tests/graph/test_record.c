@@ -19,6 +19,7 @@ static tn_tensor *value(tn_dtype dtype, int32_t n_dims, const int64_t *shape)
 #define F32(...)      value(TN_TYPE_F32, SHAPE(__VA_ARGS__))
 #define I32(...)      value(TN_TYPE_I32, SHAPE(__VA_ARGS__))
 #define OF(type, ...) value(TN_TYPE_##type, SHAPE(__VA_ARGS__))
+#define STATE(type, ...) tn_graph_state(g, "state", TN_TYPE_##type, SHAPE(__VA_ARGS__))
 
 static void begin(void)
 {
@@ -304,14 +305,14 @@ static void test_positions_and_cache(void)
     REJECTS(rope(F32(3, 8), I32(3), NULL, TN_ROPE_NORM, 8, 1e4f), TN_ERR_SHAPE);
     REJECTS(rope(F32(3, 2, 8), F32(3), NULL, TN_ROPE_NORM, 8, 1e4f), TN_ERR_TYPE);
 
-    ACCEPTS(tn_op_cache_write(g, OF(Q8_0, 4, 2, 16, 32), F32(3, 2, 20), I32(3)), Q8_0, 4, 2, 16, 32);
-    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 3, 8), I32(3)), TN_ERR_SHAPE);
-    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 9), I32(3)), TN_ERR_SHAPE);
-    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 8), I32(2)), TN_ERR_SHAPE);
-    REJECTS(tn_op_cache_write(g, OF(F16, 2, 16, 8), F32(3, 2, 8), I32(3)), TN_ERR_SHAPE);
-    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), OF(F16, 3, 2, 8), I32(3)), TN_ERR_TYPE);
-    REJECTS(tn_op_cache_write(g, OF(IQ2_XS, 4, 2, 16, 256), F32(3, 2, 8), I32(3)), TN_ERR_TYPE);
-    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 8), F32(3)), TN_ERR_TYPE);
+    ACCEPTS(tn_op_cache_write(g, STATE(Q8_0, 4, 2, 16, 32), F32(3, 2, 20), I32(3)), Q8_0, 4, 2, 16, 32);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 4, 2, 16, 8), F32(3, 3, 8), I32(3)), TN_ERR_SHAPE);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 4, 2, 16, 8), F32(3, 2, 9), I32(3)), TN_ERR_SHAPE);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 4, 2, 16, 8), F32(3, 2, 8), I32(2)), TN_ERR_SHAPE);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 2, 16, 8), F32(3, 2, 8), I32(3)), TN_ERR_SHAPE);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 4, 2, 16, 8), OF(F16, 3, 2, 8), I32(3)), TN_ERR_TYPE);
+    REJECTS(tn_op_cache_write(g, STATE(IQ2_XS, 4, 2, 16, 256), F32(3, 2, 8), I32(3)), TN_ERR_TYPE);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 4, 2, 16, 8), F32(3, 2, 8), F32(3)), TN_ERR_TYPE);
 
     ACCEPTS(attention(F32(5, 4, 8), OF(F16, 6, 2, 16, 8), OF(Q8_0, 6, 2, 16, 32), 2), F32, 5, 4, 32);
     for (int32_t way = TN_QUERIES_ANY; way <= TN_QUERIES_MIXED; way++)
@@ -337,24 +338,46 @@ static tn_tensor *delta_rule(tn_tensor *state, tn_tensor *q, tn_tensor *v, tn_te
     return tn_op_delta_rule(g, &a, &(tn_delta_rule_params){.scale = 1.0f}, NULL);
 }
 
+// Only states are written, and an op reads what the last write left, of itself and through views.
+static void test_versions(void)
+{
+    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 8), I32(3)), TN_ERR_ARG);
+    REJECTS(tn_op_cache_write(g, WEIGHT("w", 4, 2, 16, 8), F32(3, 2, 8), I32(3)), TN_ERR_ARG);
+    REJECTS(tn_op_cache_write(g, tn_op_copy(g, OF(F16, 4, 2, 16, 8), TN_TYPE_F16), F32(3, 2, 8), I32(3)),
+            TN_ERR_ARG);
+    TEST_CHECK(message_has(ctx, "it is no state"));
+    for (int32_t read = 0; read < 5; read++) {
+        begin();
+        tn_tensor *first = STATE(F16, 4, 2, 16, 8), *rows = tn_op_slice(g, first, 0, 1, 2), *kept =
+            tn_op_copy(g, first, TN_TYPE_F16), *next = tn_op_cache_write(g, first, F32(3, 2, 8), I32(3));
+        tn_tensor *const values[] = {first, rows, kept, next, tn_op_slice(g, next, 0, 1, 2)};
+        TEST_CHECK_STATUS(tn_graph_status(g), TN_OK);
+        bool old = read < 2;
+        TEST_CHECK((tn_op_copy(g, values[read], TN_TYPE_F32) == NULL) == old);
+        TEST_CHECK_STATUS(tn_graph_status(g), old ? TN_ERR_ARG : TN_OK);
+        TEST_CHECK(!old || message_has(ctx, "an earlier version of a state"));
+        tn_graph_destroy(&g);
+    }
+}
+
 static void test_recurrent(void)
 {
-    ACCEPTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), F32, 5, 10);
-    REJECTS(short_conv(F32(4, 3, 10), F32(5, 9), F32(10, 4), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 3), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), I32(3, 2)), TN_ERR_SHAPE);
-    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 3)), TN_ERR_SHAPE);
-    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), F32(10, 4), F32(2, 2)), TN_ERR_TYPE);
-    REJECTS(short_conv(F32(4, 3, 10), F32(5, 10), OF(F16, 10, 4), I32(2, 2)), TN_ERR_TYPE);
-    REJECTS(short_conv(OF(F16, 4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), TN_ERR_TYPE);
+    ACCEPTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), F32, 5, 10);
+    REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 9), F32(10, 4), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), F32(10, 3), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), F32(10, 4), I32(3, 2)), TN_ERR_SHAPE);
+    REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 3)), TN_ERR_SHAPE);
+    REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), F32(10, 4), F32(2, 2)), TN_ERR_TYPE);
+    REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), OF(F16, 10, 4), I32(2, 2)), TN_ERR_TYPE);
+    REJECTS(short_conv(STATE(F16, 4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), TN_ERR_TYPE);
 
-    ACCEPTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), F32, 5, 6, 9);
-    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 4, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 9), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 8), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 3), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(F32(4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(3, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(OF(F16, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_TYPE);
+    ACCEPTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), F32, 5, 6, 9);
+    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 4, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 9), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 8), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 3), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(3, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(STATE(F16, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_TYPE);
 }
 
 static tn_tensor *moe_weights(tn_tensor *x, tn_tensor *ids, int32_t gating)
@@ -468,7 +491,7 @@ static void test_null_operands(void)
     REJECTS(tn_op_layer_norm(g, NULL, NULL, NULL, 1e-5f), TN_ERR_ARG);
     REJECTS(glu(F32(2), NULL, TN_UNARY_SILU), TN_ERR_ARG);
     REJECTS(rope(F32(3, 2, 8), NULL, NULL, TN_ROPE_NORM, 8, 1e4f), TN_ERR_ARG);
-    REJECTS(tn_op_cache_write(g, OF(F16, 4, 2, 16, 8), F32(3, 2, 8), NULL), TN_ERR_ARG);
+    REJECTS(tn_op_cache_write(g, STATE(F16, 4, 2, 16, 8), F32(3, 2, 8), NULL), TN_ERR_ARG);
     REJECTS(tn_op_attention(g, &a, &(tn_attention_params){0}), TN_ERR_ARG);
     REJECTS(tn_op_matmul(g, F32(2), NULL), TN_ERR_ARG);
     REJECTS(tn_op_matmul_id(g, F32(3, 1, 8), NULL, I32(3, 2)), TN_ERR_ARG);
@@ -561,6 +584,7 @@ int main(void)
     test_elementwise();
     test_rows();
     test_positions_and_cache();
+    test_versions();
     test_recurrent();
     test_products();
     test_fused();

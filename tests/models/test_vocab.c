@@ -123,9 +123,9 @@ static void run_pairs(const char *vocab)
 {
     static const char separator[] = "\n__ggml_vocab_test__\n";
     char name[NAME_SIZE + 16];
-    snprintf(name, sizeof name, "%s.inp", vocab);
+    snprintf(name, sizeof name, "%.*s.inp", NAME_SIZE, vocab);
     text in = read_file(name);
-    snprintf(name, sizeof name, "%s.out", vocab);
+    snprintf(name, sizeof name, "%.*s.out", NAME_SIZE, vocab);
     text out = read_file(name);
     tn_gguf *gguf;
     tn_tokenizer *t;

@@ -51,7 +51,8 @@ TN_API tn_tensor *tn_graph_input(tn_graph *g, const char *name, tn_dtype dtype, 
 TN_API tn_tensor *tn_graph_weight(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
                                   const int64_t *shape);
 // State that ops write in place (cache_write, short_conv, delta_rule) and that stays from run to run; bound
-// like a weight.
+// like a weight. What such an op gives is the next version of the state, which ops that are recorded after it
+// have to read; values of an earlier version are copied before they are overwritten.
 TN_API tn_tensor *tn_graph_state(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
                                  const int64_t *shape);
 // Marks a value as a result; it must be contiguous F32 or I32, and computed: no input, weight or state, and
