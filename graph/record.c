@@ -81,6 +81,12 @@ static tn_tensor *add_value(tn_graph *g, int32_t kind, const tn_view *view)
     return t;
 }
 
+// Number of elements with one more dimension, or 0 if they are too many.
+static int64_t elements_with(int64_t n, int64_t extent)
+{
+    return extent < 1 || n > INT64_MAX / 64 / extent ? 0 : n * extent;
+}
+
 static tn_status check_shape(tn_graph *g, const char *name, tn_dtype dtype, int32_t n_dims,
                              const int64_t *shape)
 {
@@ -88,9 +94,9 @@ static tn_status check_shape(tn_graph *g, const char *name, tn_dtype dtype, int3
     if (n_dims < 1 || n_dims > TN_MAX_DIMS) return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: rank %d", name, n_dims);
     int64_t n = 1;
     for (int32_t i = 0; i < n_dims; i++) {
-        if (shape[i] < 1 || n > INT64_MAX / 64 / shape[i])
+        n = elements_with(n, shape[i]);
+        if (n == 0)
             return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: dimension %d is %lld", name, i, (long long)shape[i]);
-        n *= shape[i];
     }
     if (shape[n_dims - 1] % tn_dtype_block_elems(dtype) != 0)
         return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: rows of %lld are no multiple of the %s block", name,
@@ -259,6 +265,19 @@ static tn_status add_results(tn_graph *g, tn_node *node, const tn_step *step)
     return TN_OK;
 }
 
+static tn_status check_sizes(tn_graph *g, const tn_step *step)
+{
+    for (int32_t i = 0; i < step->n_dst; i++) {
+        int64_t n = 1;
+        for (int32_t d = 0; d < TN_MAX_DIMS && n > 0; d++) n = elements_with(n, step->dst[i].ne[d]);
+        char text[128];
+        if (n == 0)
+            return tn_fail(g->ctx, TN_ERR_SHAPE, "%s: a result of %s is too large", tn_op_name(step->op),
+                           tn_view_text(&step->dst[i], text, sizeof text));
+    }
+    return TN_OK;
+}
+
 // Weights move a node to their device: of several devices the last in order of preference, to which a state
 // can follow. A node with a state does not move to an earlier one.
 static void take_sources(tn_node *node, int32_t n_src, tn_tensor *const *src)
@@ -296,6 +315,7 @@ static tn_status record(tn_graph *g, int32_t op, int32_t n_src, tn_tensor *const
     tn_step step;
     tn_node_step(node, &step);
     tn_status status = info->infer(g->ctx, &step);
+    if (status == TN_OK) status = check_sizes(g, &step);
     if (status != TN_OK) return status;
     node->n_dst = step.n_dst;
     status = add_results(g, node, &step);

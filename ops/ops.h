@@ -62,7 +62,8 @@ const char *tn_family_name(int32_t family);   // "norm"; family must be in range
 
 // Sets dst i of the step to a contiguous tensor.
 void tn_step_set_dst(tn_step *step, int32_t i, tn_dtype dtype, int32_t n_dims, const int64_t *ne);
-// Fills strides of a contiguous view of its type and shape.
+// Fills strides of a contiguous view of its type and shape; those of a shape that no memory holds end at
+// INT64_MAX.
 void tn_view_set_contiguous(tn_view *v);
 // "[2, 3] F32" into buf, for messages; returns buf.
 const char *tn_view_text(const tn_view *v, char *buf, size_t size);

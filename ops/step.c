@@ -26,7 +26,7 @@ void tn_view_set_contiguous(tn_view *v)
     int64_t n = (int64_t)tn_dtype_row_size(v->dtype, v->ne[3]);
     for (int d = TN_MAX_DIMS - 2; d >= 0; d--) {
         v->nb[d] = n;
-        n *= v->ne[d];
+        n = v->ne[d] > 0 && n > INT64_MAX / v->ne[d] ? INT64_MAX : n * v->ne[d];
     }
 }
 

@@ -177,6 +177,15 @@ static void test_views(void)
     REJECTS(tn_op_slice(g, OF(Q8_0, 4, 96), 1, 16, 32), TN_ERR_SHAPE);
 }
 
+// Operands that are large, and a result that no memory holds.
+static void test_sizes(void)
+{
+    const int64_t many = (int64_t)1 << 32;
+    ACCEPTS(tn_op_matmul(g, F32(many, 2), F32(1 << 20, 2)), F32, many, 1 << 20);
+    REJECTS(tn_op_matmul(g, F32(many, 2), F32(many, 2)), TN_ERR_SHAPE);
+    TEST_CHECK(message_has(ctx, "too large"));
+}
+
 static void test_moves(void)
 {
     ACCEPTS(tn_op_copy(g, F32(2, 3), TN_TYPE_BF16), BF16, 2, 3);
@@ -580,6 +589,7 @@ int main(void)
     test_outputs();
     test_sticky();
     test_views();
+    test_sizes();
     test_moves();
     test_elementwise();
     test_rows();
