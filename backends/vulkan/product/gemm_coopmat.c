@@ -24,7 +24,7 @@ enum {
 enum { WANTED_GROUPS = 96 };
 // Constants of the shader, and bits of C_FORM.
 enum { C_TILE = 2, C_THREADS = 4, C_FORM };
-enum { FORM_GATED = 1, FORM_EXPERTS = 2 };
+enum { FORM_GATED = 1, FORM_EXPERTS = 2, FORM_WHOLE = 4 };
 enum { TOP = 14 }; // the largest exponent of f16 is 15: rows are scaled to one below it
 
 // --- which steps are accepted ------------------------------------------------------------------------------
@@ -273,7 +273,8 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
     bool gated = p->glu != NULL, experts = p->ids != NULL;
     c[C_TILE] = tile_constant(t);
     c[C_THREADS] = tile_threads(d->v, t);
-    c[C_FORM] = (gated ? FORM_GATED : 0) | (experts ? FORM_EXPERTS : 0);
+    c[C_FORM] = (gated ? FORM_GATED : 0) | (experts ? FORM_EXPERTS : 0) |
+                (p->k % (SIZE * t->k) == 0 ? FORM_WHOLE : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
     n[TN_VK_N_PRODUCT_RESULT_STRIDE] = (int32_t)tn_vk_row_stride(p->y[i]);
     n[TN_VK_N_PRODUCT_RESIDUAL_STRIDE] = p->residual ? (int32_t)tn_vk_row_stride(p->residual) : 0;

@@ -38,7 +38,8 @@ layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
 layout(constant_id = 2) const uint TILE = 0x212222u;  // as gemm_coopmat.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
-layout(constant_id = 5) const int FORM = 0; // bits: 1 a GLU, 2 experts
+// Bits: 1 a GLU, 2 experts, 4 slices of the common dimension are whole.
+layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
 
 // Subgroups along the rows and columns of a tile, matrices of a subgroup along both (TILE counts their rows
@@ -56,7 +57,7 @@ const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
 // Weights that stay packed until the multiplication is done; others are expanded when they are loaded. A
 // macro, because glslang 12 makes no constant of it.
 #define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE))
-const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0;
+const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0, WHOLE = (FORM & 4) != 0;
 MATRIX_SPACE(BUFFERS * BUFFER > SUMS ? BUFFERS * BUFFER : SUMS)
 
 // --- operands ------------------------------------------------------------------------------------------
@@ -137,8 +138,8 @@ void fetch_slice(uint k0)
         if (DIRECT) {
             next_w[i] = load_u128(
                 from_w[i] +
-                int64_t(k < n ? 2 * int(k0)
-                              : -16 * int(place.y))); // no branch, so that no load waits for another
+                int64_t(WHOLE || k < n ? 2 * int(k0)
+                                       : -16 * int(place.y))); // no branch, so that no load waits for another
         } else if (CODES) {
             if (i % 2 == 0) next_run[i / 2] = load_run(TYPE, runs[i / 2], 0, min(k, n - 16));
         } else if (i % 2 == 0) {
@@ -171,7 +172,7 @@ void store_slice(uint k0, uint buffer_at)
     }
     UNROLL for (uint i = 0; i < LOADS_W; i++) {
         uvec2 place = place_of(i);
-        uint kept = k0 + 8 * place.y < n ? 0xffffffffu : 0u;
+        uint kept = WHOLE || k0 + 8 * place.y < n ? 0xffffffffu : 0u;
         space[buffer_at + (TILE_M + place.x) * ROW + place.y] = next_w[i] & kept;
     }
 }
@@ -208,7 +209,7 @@ void finish_rows(uint base, uint first_row, uint first_column)
     const uint WIDTH = GATED ? 8 * N : 16 * N, ACROSS = WIDTH < LANES ? WIDTH : LANES, DOWN = LANES / ACROSS;
     bool activated = GATED || args.n[N_PRODUCT_ACT] >= 0;
     if (activated) activate(base, first_row, first_column);
-    barrier();
+    matrix_sync();
     uint64_t to = args.dst[args.n[N_PRODUCT_RESULT]].data,
              residual = args.n[N_PRODUCT_RESIDUAL] >= 0 ? args.src[args.n[N_PRODUCT_RESIDUAL]].data : to;
     uint64_t to_stride = uint64_t(args.n[N_PRODUCT_RESULT_STRIDE]),
@@ -265,7 +266,8 @@ void main()
     barrier();
     [[dont_unroll]] for (uint s = 0; s < slices; s++) { // slice s is in shared memory
         uint now = s % BUFFERS * BUFFER, then = (s + 1) % BUFFERS * BUFFER;
-        if (s + 1 < slices) fetch_slice((s + 1) * DEPTH);
+        uint next = min(s + 1, slices - 1) * DEPTH; // the last one twice, so that no branch divides the loop
+        fetch_slice(next);
         UNROLL for (uint k = 0; k < K; k++) {
             MatrixA a[M];
             UNROLL for (uint i = 0; i < M; i++)
@@ -276,9 +278,9 @@ void main()
                 UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
             }
         }
-        expand_slice((s + 1) * DEPTH); // while other subgroups still multiply
+        expand_slice(next); // while other subgroups still multiply
         if (BUFFERS == 1) barrier();
-        if (s + 1 < slices) store_slice((s + 1) * DEPTH, then);
+        store_slice(next, then);
         barrier();
     }
     uint base = team * MATRIX_ROWS * SUMS_ROW;
@@ -286,8 +288,8 @@ void main()
         UNROLL for (uint i = 0; i < M; i++)
             if (i == strip)
                 UNROLL for (uint j = 0; j < N; j++) matrix_c(base + 4 * j, SUMS_ROW, acc[i][j]);
-        barrier();
+        matrix_sync(); // each subgroup has a part of `space` of its own here
         finish_rows(base, r0 + MATRIX_ROWS * (team_m * M + strip), column_of(16 * N * team_n));
-        barrier();
+        matrix_sync();
     }
 }

@@ -19,6 +19,7 @@ enum {
     CAP_TOKENS = 140, // more than a tile of the products with many rows
     CAP_COLUMNS = 270,
     CAP_COMMON = 512, // whole blocks of every type
+    COMMON_UNIT = 64, // products have pipelines of their own where it divides the common dimension
     CAP_OUTER = 3,
     CAP_EXPERTS = 6,
     CAP_ROWS = 40,
@@ -92,6 +93,7 @@ static int64_t extent(char letter, int64_t n)
                 {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'m', CAP_ROUTED}, {'r', CAP_ROWS},
                 {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},   {'s', 1},          {'S', 2},
                 {'w', CAP_WORDS}};
+    if (letter == 'k' && n > CAP_COMMON) n = CAP_COMMON - (COMMON_UNIT - n % COMMON_UNIT) % COMMON_UNIT;
     for (size_t i = 0; i < TN_COUNT(caps); i++)
         if (caps[i].letter == letter) return TN_MIN(n, caps[i].cap);
     return n;
