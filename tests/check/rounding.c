@@ -200,6 +200,8 @@ static const struct {
     {"gemm_skinny_f16", round_f16, round_to_f16, 0.0, 0.0},
     {"gemm_tile_f16", round_half, round_half_runs, HALF_SUMS, 0.0},
     {"attention_coopmat", NULL, NULL, 0.0, F16_ELEMENT},
+    {"attention_fragment", round_f16, NULL, 0.0, F16_ELEMENT},
+    {"attention_fragment_bf16", round_bf16, NULL, BF16_WEIGHTS, BF16_ELEMENT},
 };
 
 static check_round_fn vulkan_rounding(const tn_step *step, const char *name)

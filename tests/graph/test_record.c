@@ -341,6 +341,7 @@ static tn_tensor *short_conv(tn_tensor *state, tn_tensor *x, tn_tensor *w, tn_te
     return tn_op_short_conv(g, &(tn_short_conv_args){state, x, w, I32(3), slots}, NULL);
 }
 
+#define MATRICES(type) STATE(type, 4, 6, 8, 9) // of four slots with six heads
 static tn_tensor *delta_rule(tn_tensor *state, tn_tensor *q, tn_tensor *v, tn_tensor *beta, tn_tensor *slots)
 {
     tn_delta_rule_args a = {state, q, q, v, beta, beta, I32(3), slots};
@@ -380,13 +381,13 @@ static void test_recurrent(void)
     REJECTS(short_conv(STATE(F32, 4, 3, 10), F32(5, 10), OF(F16, 10, 4), I32(2, 2)), TN_ERR_TYPE);
     REJECTS(short_conv(STATE(F16, 4, 3, 10), F32(5, 10), F32(10, 4), I32(2, 2)), TN_ERR_TYPE);
 
-    ACCEPTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), F32, 5, 6, 9);
-    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 4, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 9), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 8), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 3), I32(2, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(STATE(F32, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(3, 2)), TN_ERR_SHAPE);
-    REJECTS(delta_rule(STATE(F16, 4, 6, 8, 9), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_TYPE);
+    ACCEPTS(delta_rule(MATRICES(F32), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), F32, 5, 6, 9);
+    REJECTS(delta_rule(MATRICES(F32), F32(5, 4, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(MATRICES(F32), F32(5, 3, 9), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(MATRICES(F32), F32(5, 3, 8), F32(5, 6, 8), F32(5, 6), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(MATRICES(F32), F32(5, 3, 8), F32(5, 6, 9), F32(5, 3), I32(2, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(MATRICES(F32), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(3, 2)), TN_ERR_SHAPE);
+    REJECTS(delta_rule(MATRICES(F16), F32(5, 3, 8), F32(5, 6, 9), F32(5, 6), I32(2, 2)), TN_ERR_TYPE);
 }
 
 static tn_tensor *moe_weights(tn_tensor *x, tn_tensor *ids, int32_t gating)

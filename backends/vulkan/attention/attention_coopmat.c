@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of many queries with cooperative matrices (attention_coopmat.comp).
+// Attention of many queries with cooperative matrices: attention_fragment.comp where it is known which
+// elements of a matrix an invocation has, the cache has the type of the matrices, and heads are not wide;
+// attention_coopmat.comp otherwise.
 #include "backends/vulkan/runtime/kernel.h"
 #include "ops/operands.h"
 
@@ -16,8 +18,10 @@ enum {
     MAX_SHARED_WIDTH = 256,
     ROWS = 64
 };
-enum { C_TYPE_K, C_TYPE_V, C_MATRICES }; // constants of the shader
-enum { MATRICES_V_SHIFT = 5 };           // C_MATRICES: along a row of k, and above that of v
+enum { C_TYPE_K, C_TYPE_V, C_MATRICES, C_THREADS = 4 }; // constants of the shaders
+// C_MATRICES: along a row of k, above that of v, and above that subgroups.
+enum { MATRICES_V_SHIFT = 5, TEAMS_SHIFT = 10 };
+enum { LANES = 32 }; // of a subgroup
 
 // Caches whose values f16 represents well. BF16, which has matrices of its own, and F32 have a larger range.
 static bool is_f16_type(tn_dtype type)
@@ -56,6 +60,24 @@ bool tn_vk_accepts_attention_coopmat_bf16(const tn_step *step)
            step->src[TN_SRC_attention_v].dtype == TN_TYPE_BF16 && accepts(step);
 }
 
+static bool accepts_fragment(const tn_step *step, tn_dtype type)
+{
+    const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
+                  *v = &step->src[TN_SRC_attention_v];
+    return k->dtype == type && v->dtype == type && !is_shared(q->ne[3], v->ne[3]) &&
+           tn_vk_aligned_elems(k, 1) && tn_vk_aligned_elems(v, 1) && accepts(step);
+}
+
+bool tn_vk_accepts_attention_fragment(const tn_step *step)
+{
+    return accepts_fragment(step, TN_TYPE_F16);
+}
+
+bool tn_vk_accepts_attention_fragment_bf16(const tn_step *step)
+{
+    return accepts_fragment(step, TN_TYPE_BF16);
+}
+
 static int32_t launch(const tn_step *step, int32_t shader, tn_vk_dispatch *d)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
@@ -80,4 +102,39 @@ int32_t tn_vk_launch_attention_coopmat_bf16(const tn_step *step, int32_t i, tn_v
 {
     TN_UNUSED(i);
     return launch(step, TN_VK_SHADER_attention_coopmat_bf16, d);
+}
+
+// Subgroups of a workgroup. Eight load keys and values half as often as four do, where they still make enough
+// workgroups for the largest devices of 2025, and the texts are long enough to fill their 128 queries.
+static int32_t teams_of(const tn_step *step, const tn_vk *v)
+{
+    enum { FEW = 4, MANY = 8, WANTED_GROUPS = 96 };
+    const tn_view *q = &step->src[TN_SRC_attention_q], *value = &step->src[TN_SRC_attention_v];
+    int64_t texts = step->src[TN_SRC_attention_kv_len].ne[3], rows = MANY * SIZE;
+    bool divides = q->ne[3] % (2 * SIZE) == 0 && value->ne[3] % (2 * SIZE) == 0; // loads of all invocations
+    if (!divides || v->max_threads < MANY * LANES) return FEW;
+    if (v->tile > 0) return v->tile == 2 ? MANY : FEW; // by the check tool
+    return q->ne[1] >= rows * texts && q->ne[1] / rows * q->ne[2] >= WANTED_GROUPS ? MANY : FEW;
+}
+
+static int32_t launch_fragment(const tn_step *step, int32_t shader, tn_vk_dispatch *d)
+{
+    const tn_view *q = &step->src[TN_SRC_attention_q];
+    int32_t teams = teams_of(d->like, d->v), n = launch(step, shader, d);
+    d->constants[C_MATRICES] |= teams << TEAMS_SHIFT;
+    d->constants[C_THREADS] = teams * LANES;
+    d->groups = tn_vk_div_up(q->ne[1], teams * SIZE) * q->ne[2];
+    return n;
+}
+
+int32_t tn_vk_launch_attention_fragment(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    TN_UNUSED(i);
+    return launch_fragment(step, TN_VK_SHADER_attention_fragment, d);
+}
+
+int32_t tn_vk_launch_attention_fragment_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    TN_UNUSED(i);
+    return launch_fragment(step, TN_VK_SHADER_attention_fragment_bf16, d);
 }

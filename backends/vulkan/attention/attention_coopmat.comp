@@ -23,6 +23,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/attention/attention.glsl"
+#include "backends/vulkan/attention/attention_tile.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
 #define MULTIPLY_STEP 4
 #include "backends/vulkan/shaders/coopmat.glsl"
@@ -158,44 +159,6 @@ float store_queries(uint64_t from)
     return most > 0.0 ? uintBitsToFloat(uint(e - 14 + 127) << 23) : 1.0;
 }
 
-float soft_cap(float s, float cap) // as UNARY_SOFTCAP, in less code
-{
-    float u = s / cap, x = exp(-2.0 * abs(u));
-    return cap * (abs(u) < 0.04 ? u * (1.0 - u * u * (1.0 / 3.0 - u * u * (2.0 / 15.0)))
-                                : sign(u) * (1.0 - x) / (1.0 + x));
-}
-
-// Which keys of a sequence one token sees (from .. to - 1), and which all tokens of the workgroup see (begin
-// .. end - 1).
-struct Seen {
-    int from, to, position, begin, end;
-    bool inside, none;
-};
-
-Seen seen_of(int seq, int token, int t0)
-{
-    View starts = args.src[3], lens = args.src[4];
-    int first = load_i32(starts.data + int64_t(seq) * starts.nb[3]),
-        last = load_i32(starts.data + int64_t(seq + 1) * starts.nb[3]);
-    int kv_len = load_i32(lens.data + int64_t(seq) * lens.nb[3]), causal = args.params[1],
-        window = args.params[2], chunk = args.params[3];
-    int lowest = kv_len - (last - max(first, t0)),
-        behind = kv_len - (last - min(last, t0 + int(ROWS))); // positions
-    Seen s;
-    s.none = last <= t0 || first >= t0 + int(ROWS);
-    s.inside = token >= first && token < last;
-    s.position = kv_len - (last - token);
-    s.from = s.begin = 0;
-    s.to = causal != 0 ? min(kv_len, s.position + 1) : kv_len;
-    s.end = causal != 0 ? min(kv_len, behind) : kv_len;
-    if (window > 0)
-        s.from = max(s.from, s.position - window + 1), s.begin = max(s.begin, lowest - window + 1);
-    if (chunk > 0)
-        s.from = max(s.from, s.position / chunk * chunk), s.begin = max(s.begin, lowest / chunk * chunk);
-    if (!s.inside) s.to = 0;
-    return s;
-}
-
 // Turns the scores of a part of a row of a tile into weights, in place; returns the factor by which earlier
 // sums shrink.
 float weights_of_scores(int j0, Seen seen)
@@ -280,7 +243,7 @@ void main()
     UNROLL for (uint i = 0; i < V_OF_TEAM; i++) matrix_zero(sums[i]);
     bool mine = false;
     [[dont_unroll]] for (int seq = 0; seq < args.src[4].ne[3]; seq++) {
-        Seen seen = seen_of(seq, token, t0);
+        Seen seen = seen_of(seq, token, t0, int(ROWS));
         if (seen.none) continue;
         mine = mine || seen.inside;
         [[dont_unroll]] for (int j0 = seen.begin / int(KEYS) * int(KEYS); j0 < seen.end; j0 += int(KEYS)) {

@@ -37,6 +37,14 @@ uint pack2(float a, float b)
     return packHalf2x16(vec2(a, b));
 #endif
 }
+vec2 unpack2(uint two)
+{
+#ifdef BF16
+    return vec2(uintBitsToFloat(two << 16), uintBitsToFloat(two & 0xffff0000u));
+#else
+    return unpackHalf2x16(two);
+#endif
+}
 uvec4 pack8(const float v[16], int at)
 {
     return uvec4(pack2(v[at], v[at + 1]), pack2(v[at + 2], v[at + 3]), pack2(v[at + 4], v[at + 5]),
@@ -59,9 +67,9 @@ uvec4 pack_codes(Codes16 c, int at)
 #endif
 
 #ifdef FRAGMENTS
-// Right operands from registers. Of each of the columns LANE / 4 and LANE / 4 + 8 an invocation has the
-// elements 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of 16, t = LANE % 4, as two words. So matrices lie on NVIDIA's
-// devices.
+// Operands from registers. Of each of the columns LANE / 4 and LANE / 4 + 8 of a right operand an invocation
+// has the elements 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of 16, t = LANE % 4, as two words; of left operands and
+// sums, the same of rows. So matrices lie on NVIDIA's devices.
 #endif
 
 #ifdef EMULATED
@@ -114,6 +122,32 @@ float matrix_number(uvec4 eight, uint i)
         space[(where) + 2 * (LANE / 4 + 8 * (word / 2)) + word % 2][LANE % 4] = w[word];                     \
     barrier();                                                                                               \
     m = MatrixB(where, 2, true)
+// Rows of the sums that an invocation has elements of, and where they are.
+#define LANE_ROWS 1
+#define LANE_ROW(h)    (LANE / 2)
+#define LANE_COLUMN(e) (8 * (LANE % 2) + (e))
+#define matrix_elements(to, m) to = m.v
+#define matrix_of_rows(m, rows)                                                                              \
+    [[unroll]] for (uint e = 0; e < 8; e++) m.v[e] = rows[0]
+// The elements of sums that an invocation has, as 16-bit numbers, are those of a left operand.
+#define matrix_a_fragment(m, where, w)                                                                       \
+    barrier();                                                                                               \
+    space[(where) + LANE] = w;                                                                               \
+    barrier();                                                                                               \
+    m.v[0] = space[(where) + LANE / 2 * 2], m.v[1] = space[(where) + LANE / 2 * 2 + 1]
+#ifdef FRAGMENTS
+shared float exchanged[256];
+// The sum, or the maximum, of the v of all invocations that have elements of the same row.
+float over_row(float v, bool adds)
+{
+    barrier();
+    exchanged[gl_LocalInvocationID.x] = v;
+    barrier();
+    float other = exchanged[gl_LocalInvocationID.x ^ 1];
+    return adds ? v + other : max(v, other);
+}
+float over_pair(float v) { return over_row(v, false); }
+#endif
 // Each round multiplies MULTIPLY_STEP of the 16 columns of a. More than one takes long to compile.
 #ifndef MULTIPLY_STEP
 #define MULTIPLY_STEP 1
@@ -238,6 +272,43 @@ spirv_instruction(id = 80) MatrixB matrix_b_of(Element v);
     matrix_b_pair(m, 1, w[1])                                                         \
     matrix_b_pair(m, 2, w[2])                                                         \
     matrix_b_pair(m, 3, w[3])
+// The same of left operands, and elements of sums (OpCompositeExtract, OpCompositeInsert).
+#extension GL_KHR_shader_subgroup_shuffle : require
+#define LANE_ROWS 2
+#define LANE_ROW(h)    (LANE / 4 + 8 * (h))
+#define LANE_COLUMN(e) (LANE % 4 * 2 + (e) % 2 + (e) / 2 % 2 * 8)
+spirv_instruction(id = 82) MatrixA matrix_a_with(Element v, MatrixA m, spirv_literal uint at);
+spirv_instruction(id = 80) MatrixA matrix_a_of(Element v);
+spirv_instruction(id = 81) float matrix_element(MatrixC m, spirv_literal uint at);
+spirv_instruction(id = 82) MatrixC matrix_c_with(float v, MatrixC m, spirv_literal uint at);
+#define matrix_a_pair(m, at, word)                                                                           \
+    {                                                                                                        \
+        TwoElements two = two_of(word);                                                                      \
+        m = matrix_a_with(element_of(two.x), m, 2 * at);                                                     \
+        m = matrix_a_with(element_of(two.y), m, 2 * at + 1);                                                 \
+    }
+#define matrix_a_fragment(m, where, w)                                                                       \
+    m = matrix_a_of(element_of(two_of(w[0]).x));                                                             \
+    matrix_a_pair(m, 0, w[0])                                                                                \
+    matrix_a_pair(m, 1, w[1])                                                                                \
+    matrix_a_pair(m, 2, w[2])                                                                                \
+    matrix_a_pair(m, 3, w[3])
+#define matrix_elements(to, m)                                                                               \
+    to[0] = matrix_element(m, 0), to[1] = matrix_element(m, 1), to[2] = matrix_element(m, 2),                \
+    to[3] = matrix_element(m, 3), to[4] = matrix_element(m, 4), to[5] = matrix_element(m, 5),                \
+    to[6] = matrix_element(m, 6), to[7] = matrix_element(m, 7)
+#define matrix_of_rows(m, rows)                                                                              \
+    m = matrix_of(rows[0]);                                                                                  \
+    m = matrix_c_with(rows[1], m, 4), m = matrix_c_with(rows[1], m, 5);                                      \
+    m = matrix_c_with(rows[1], m, 6), m = matrix_c_with(rows[1], m, 7)
+float over_pair(float v) { return max(v, subgroupShuffleXor(v, 1)); }
+float over_row(float v, bool adds)
+{
+    float other = subgroupShuffleXor(v, 1);
+    v = adds ? v + other : max(v, other);
+    other = subgroupShuffleXor(v, 2);
+    return adds ? v + other : max(v, other);
+}
 #endif
 #endif
 #ifndef EMULATED
