@@ -260,18 +260,20 @@ spirv_instruction(id = 124) Element element_of(uint16_t bits);
 // OpCompositeInsert
 spirv_instruction(id = 82) MatrixB matrix_with(Element v, MatrixB m, spirv_literal uint at);
 spirv_instruction(id = 80) MatrixB matrix_b_of(Element v);
-#define matrix_b_pair(m, at, word)                                                                           \
+// `of` makes a matrix of one number, `with` puts one into it.
+#define matrix_pair(with, m, at, word)                                                                       \
     {                                                                                                        \
         TwoElements two = two_of(word);                                                                      \
-        m = matrix_with(element_of(two.x), m, 2 * at);                                                       \
-        m = matrix_with(element_of(two.y), m, 2 * at + 1);                                                   \
+        m = with(element_of(two.x), m, 2 * at);                                                              \
+        m = with(element_of(two.y), m, 2 * at + 1);                                                          \
     }
-#define matrix_b_fragment(m, where, w)                                                                \
-    m = matrix_b_of(element_of(two_of(w[0]).x));                                                             \
-    matrix_b_pair(m, 0, w[0])                                                                                \
-    matrix_b_pair(m, 1, w[1])                                                         \
-    matrix_b_pair(m, 2, w[2])                                                         \
-    matrix_b_pair(m, 3, w[3])
+#define matrix_fragment(of, with, m, w)                                                                      \
+    m = of(element_of(two_of(w[0]).x));                                                                      \
+    matrix_pair(with, m, 0, w[0])                                                                            \
+    matrix_pair(with, m, 1, w[1])                                                                            \
+    matrix_pair(with, m, 2, w[2])                                                                            \
+    matrix_pair(with, m, 3, w[3])
+#define matrix_b_fragment(m, where, w) matrix_fragment(matrix_b_of, matrix_with, m, w)
 // The same of left operands, and elements of sums (OpCompositeExtract, OpCompositeInsert).
 #extension GL_KHR_shader_subgroup_shuffle : require
 #define LANE_ROWS 2
@@ -281,18 +283,7 @@ spirv_instruction(id = 82) MatrixA matrix_a_with(Element v, MatrixA m, spirv_lit
 spirv_instruction(id = 80) MatrixA matrix_a_of(Element v);
 spirv_instruction(id = 81) float matrix_element(MatrixC m, spirv_literal uint at);
 spirv_instruction(id = 82) MatrixC matrix_c_with(float v, MatrixC m, spirv_literal uint at);
-#define matrix_a_pair(m, at, word)                                                                           \
-    {                                                                                                        \
-        TwoElements two = two_of(word);                                                                      \
-        m = matrix_a_with(element_of(two.x), m, 2 * at);                                                     \
-        m = matrix_a_with(element_of(two.y), m, 2 * at + 1);                                                 \
-    }
-#define matrix_a_fragment(m, where, w)                                                                       \
-    m = matrix_a_of(element_of(two_of(w[0]).x));                                                             \
-    matrix_a_pair(m, 0, w[0])                                                                                \
-    matrix_a_pair(m, 1, w[1])                                                                                \
-    matrix_a_pair(m, 2, w[2])                                                                                \
-    matrix_a_pair(m, 3, w[3])
+#define matrix_a_fragment(m, where, w) matrix_fragment(matrix_a_of, matrix_a_with, m, w)
 #define matrix_elements(to, m)                                                                               \
     to[0] = matrix_element(m, 0), to[1] = matrix_element(m, 1), to[2] = matrix_element(m, 2),                \
     to[3] = matrix_element(m, 3), to[4] = matrix_element(m, 4), to[5] = matrix_element(m, 5),                \
