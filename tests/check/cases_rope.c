@@ -49,9 +49,18 @@ static void rope_case(check_run *run, int32_t op, const rope_shape *s, int32_t m
 static void cases_rope(check_run *run, int32_t op)
 {
     static const rope_shape shapes[] = {
-        {1, 1, 2, 2, 3},           {3, 2, 32, 32, 0},       {5, 4, 64, 64, 100},    {2, 3, 80, 32, 77},
-        {7, 2, 96, 96, 5},         {17, 8, 128, 128, 1000}, {1, 4, 128, 64, 32767}, {2, 2, 256, 256, 131071},
-        {2, 2, 128, 128, 1048575}, {3, 1, 34, 18, 9},       {2, 2, 64, 62, 4},
+        {1, 1, 2, 2, 3},
+        {3, 2, 32, 32, 0},
+        {5, 4, 64, 64, 100},
+        {2, 3, 80, 32, 77},
+        {7, 2, 96, 96, 5},
+        {17, 8, 128, 128, 1000},
+        {1, 4, 128, 64, 32767},
+        {2, 2, 256, 256, 131071},
+        {2, 2, 128, 128, 1048575},
+        {3, 1, 34, 18, 9},
+        {2, 2, 64, 62, 4},
+        {65, 64, 32, 32, 5}, // so many heads that kernels give several to a workgroup
     };
     for (size_t i = 0; i < TN_COUNT(shapes); i++)
         for (int32_t mode = 0; mode < 2; mode++)
@@ -124,6 +133,9 @@ static void cases_rope_cache(check_run *run, int32_t op)
                 rope_cache_case(run, &still, check_cache_types[k],
                                 check_cache_types[(k + i) % TN_COUNT(check_cache_types)], form);
     }
+    // So many heads that kernels give several to a workgroup.
+    static const rope_cache_shape many = {64, 64, 16, 32, 32, 32, 32, 3};
+    for (int32_t form = 0; form < 4; form++) rope_cache_case(run, &many, TN_TYPE_F32, TN_TYPE_F32, form);
     // Rotated rows in 16 bits: few of k, so that none lies on the border between two values.
     static const rope_cache_shape half[] = {{3, 13, 1, 128, 128, 16, 128, 511},
                                             {2, 60, 1, 128, 128, 64, 128, 70000},

@@ -27,7 +27,7 @@ static const char usage[] =
     "  --seed N         other random values (default 1)\n"
     "  --threads N      threads of the device (default: all cores)\n"
     "  --variant N      of kernels that have several (cpu: 1: OpenBLAS; vulkan: tile of products of many "
-    "rows, 9: expanded weights, of attention 2: 128 queries; "
+    "rows, 8: expanded weights; "
     "cuda: cut of products of 9 to 64 rows, 16: cuBLASLt), instead of the device's choice\n"
     "  --quick          fewer cases\n"
     "  --core           matrix products with weights in F32, F16, Q8_0 and Q4_K only\n"

@@ -18,13 +18,22 @@ Span span_of(int token)
 {
     View starts = args.src[3], lens = args.src[4];
     Span s;
-    s.seq = 0;
-    while (s.seq + 1 < lens.ne[3] && load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]) <= token)
-        s.seq++;
+    s.seq = min(token, lens.ne[3] - 1); // so it is where each sequence has one token
     int first = load_i32(starts.data + int64_t(s.seq) * starts.nb[3]),
-        last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]);
-    int kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]), causal = args.params[1],
+        last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]),
+        kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]), causal = args.params[1],
         window = args.params[2], chunk = args.params[3];
+    if (token < first || token >= last) { // the first sequence that ends behind the token, or the last one
+        int high = lens.ne[3] - 1;
+        for (s.seq = 0; s.seq < high;) {
+            int middle = (s.seq + high) / 2;
+            if (load_i32(starts.data + int64_t(middle + 1) * starts.nb[3]) <= token) s.seq = middle + 1;
+            else high = middle;
+        }
+        first = load_i32(starts.data + int64_t(s.seq) * starts.nb[3]);
+        last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]);
+        kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]);
+    }
     s.none = token < first || token >= last;
     s.position = kv_len - (last - token);
     s.from = 0;

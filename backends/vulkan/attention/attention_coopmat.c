@@ -18,10 +18,10 @@ enum {
     MAX_SHARED_WIDTH = 256,
     ROWS = 64
 };
-enum { C_TYPE_K, C_TYPE_V, C_MATRICES, C_THREADS = 4 }; // constants of the shaders
-// C_MATRICES: along a row of k, above that of v, and above that subgroups.
-enum { MATRICES_V_SHIFT = 5, TEAMS_SHIFT = 10 };
-enum { LANES = 32 }; // of a subgroup
+enum { C_TYPE_K, C_TYPE_V, C_MATRICES }; // constants of the shaders
+// C_MATRICES: along a row of k, above that of v, and a bit of attention_fragment.comp.
+enum { MATRICES_V_SHIFT = 5, FORM_GENERAL = 1 << 10 };
+enum { TILE = 32 }; // keys of a tile of attention_fragment.comp, in one block of the cache
 
 // Caches whose values f16 represents well. BF16, which has matrices of its own, and F32 have a larger range.
 static bool is_f16_type(tn_dtype type)
@@ -64,8 +64,9 @@ static bool accepts_fragment(const tn_step *step, tn_dtype type)
 {
     const tn_view *q = &step->src[TN_SRC_attention_q], *k = &step->src[TN_SRC_attention_k],
                   *v = &step->src[TN_SRC_attention_v];
-    return k->dtype == type && v->dtype == type && !is_shared(q->ne[3], v->ne[3]) &&
-           tn_vk_aligned_elems(k, 1) && tn_vk_aligned_elems(v, 1) && accepts(step);
+    return k->dtype == type && v->dtype == type && !is_shared(q->ne[3], v->ne[3]) && k->ne[2] % TILE == 0 &&
+           k->nb[2] <= INT32_MAX && v->nb[2] <= INT32_MAX && tn_vk_aligned_elems(k, 1) &&
+           tn_vk_aligned_elems(v, 1) && accepts(step);
 }
 
 bool tn_vk_accepts_attention_fragment(const tn_step *step)
@@ -104,26 +105,12 @@ int32_t tn_vk_launch_attention_coopmat_bf16(const tn_step *step, int32_t i, tn_v
     return launch(step, TN_VK_SHADER_attention_coopmat_bf16, d);
 }
 
-// Subgroups of a workgroup. Eight load keys and values half as often as four do, where they still make enough
-// workgroups for the largest devices of 2025, and the texts are long enough to fill their 128 queries.
-static int32_t teams_of(const tn_step *step, const tn_vk *v)
-{
-    enum { FEW = 4, MANY = 8, WANTED_GROUPS = 96 };
-    const tn_view *q = &step->src[TN_SRC_attention_q], *value = &step->src[TN_SRC_attention_v];
-    int64_t texts = step->src[TN_SRC_attention_kv_len].ne[3], rows = MANY * SIZE;
-    bool divides = q->ne[3] % (2 * SIZE) == 0 && value->ne[3] % (2 * SIZE) == 0; // loads of all invocations
-    if (!divides || v->max_threads < MANY * LANES) return FEW;
-    if (v->tile > 0) return v->tile == 2 ? MANY : FEW; // by the check tool
-    return q->ne[1] >= rows * texts && q->ne[1] / rows * q->ne[2] >= WANTED_GROUPS ? MANY : FEW;
-}
-
 static int32_t launch_fragment(const tn_step *step, int32_t shader, tn_vk_dispatch *d)
 {
-    const tn_view *q = &step->src[TN_SRC_attention_q];
-    int32_t teams = teams_of(d->like, d->v), n = launch(step, shader, d);
-    d->constants[C_MATRICES] |= teams << TEAMS_SHIFT;
-    d->constants[C_THREADS] = teams * LANES;
-    d->groups = tn_vk_div_up(q->ne[1], teams * SIZE) * q->ne[2];
+    const tn_attention_params *p = step->params;
+    int32_t n = launch(step, shader, d);
+    if (!(p->scale > 0.0f) || p->softcap > 0.0f || p->max_bias > 0.0f)
+        d->constants[C_MATRICES] |= FORM_GENERAL;
     return n;
 }
 

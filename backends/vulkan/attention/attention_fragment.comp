@@ -6,15 +6,17 @@
 // attention.glsl. Queries and the weights of values are rounded to the type of the cache, f16 or bf16, as
 // CUDA's attention_wgmma does it.
 //
-// Work: a workgroup has 64 or 128 tokens of one head, each of its subgroups 16 of them, and goes through
-// tiles of 64 keys (Dao 2023, FlashAttention-2). Scores become weights in registers: elements of the sums of
-// one product are, in the same order, those of the left operand of the next one. Only keys and values go
-// through shared memory, with two barriers a tile: values of a tile are in flight while its scores are
-// computed, and keys of the next one while scores become weights and values are summed.
+// Work: a workgroup has 64 tokens of one head, each of its subgroups 16 of them, and goes through tiles of 32
+// keys (Dao 2023, FlashAttention-2), each of which lies in one block of the cache. Scores become weights in
+// registers: elements of the sums of one product are, in the same order, those of the left operand of the
+// next one. Only keys and values go through shared memory, with two barriers a tile: values of a tile are in
+// flight while its scores are computed, and keys of the next one while scores become weights and values are
+// summed. What the loop reads of the record, and what it compares for each score, is as little as possible:
+// both together took as long as the products.
 //
-// Operations: 4 T S D for T queries over S keys of D elements. Limit: matrix products. Measured on an H200 in
-// a prefill of 4096 tokens of an 8B model, for each layer: with 128 tokens of a workgroup 1.2 ms (118
-// TFLOP/s), with 64, which load keys and values twice as often, 2.0 ms; attention_coopmat.comp 2.2 ms.
+// Operations: 4 T S D for T queries over S keys of D elements. Limit: matrix products. Measured on an H200,
+// 32 heads over 8 of 128, causal: 512 tokens 20 us, 4096 tokens 640 us (215 TFLOP/s; bf16 731); 128 tokens of
+// a workgroup over tiles of 64 keys 22 and 612 us.
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
@@ -26,120 +28,154 @@
 #define MULTIPLY_STEP 4
 #include "backends/vulkan/shaders/coopmat.glsl"
 
-// Matrices along a query (lower five bits) and along a value (the next five), subgroups.
-layout(constant_id = 2) const uint FORM = 0x1108;
-const uint Q = FORM & 31u, V = FORM >> 5 & 31u, TEAMS = FORM >> 10;
-const uint ROWS = 16 * TEAMS, KEYS = 64, THREADS = 32 * TEAMS, N = KEYS / 16;
-layout(local_size_x_id = 4) in;
+// Matrices along a query (lower five bits), along a value (the next five), and whether scores are capped or
+// biased, or their scale is not positive (the next one).
+layout(constant_id = 2) const uint FORM = 0x108;
+const uint Q = FORM & 31u, V = FORM >> 5 & 31u;
+const bool GENERAL = (FORM >> 10 & 1u) != 0;
+// Subgroups, matrices of the keys of a tile.
+const uint TEAMS = 4, N = 2, ROWS = 16 * TEAMS, KEYS = 16 * N, THREADS = 32 * TEAMS;
+layout(local_size_x = 128) in; // THREADS
 
-// Shared memory in vectors of 16 bytes. Rows have one more than they need, so that no two rows of a matrix
-// share banks. Keys and values have an area each, in whose place queries are before; behind them is what
-// emulated matrices exchange.
-const uint K_ROW = 2 * Q + 1, V_ROW = 2 * V + 1, K_AREA = KEYS * K_ROW, BOTH = K_AREA + KEYS * V_ROW,
-           AREAS = BOTH > ROWS * K_ROW ? BOTH : ROWS * K_ROW;
+// Shared memory in vectors of 16 bytes: keys, values, and what emulated matrices exchange. Rows have one
+// vector more than they need, so that no two rows of a matrix share banks.
+const uint K_ROW = 2 * Q + 1, V_ROW = 2 * V + 1, K_AREA = KEYS * K_ROW, AREAS = K_AREA + KEYS * V_ROW;
 MATRIX_SPACE(AREAS + TEAMS * FRAGMENT_SPACE)
-shared float scales[ROWS];
-shared u64vec2 key_rows[2][KEYS]; // of the tile at hand and the next one, by turns
 
 const float LOG2_E = 1.44269504, LN_2 = 0.693147181;
 
 // --- queries, keys and values ----------------------------------------------------------------------------
-
-// Writes half of a row of queries, scaled into the range of f16, and the factor that undoes the scale.
-void store_queries(uint64_t from, uint row, uint part)
-{
-    float most = 0.0;
-    for (uint i = 0; i < 8 * Q; i++) {
-        float v = abs(load_f32(from + 4 * (8 * Q * part + i)));
-        if (v <= 3.40282347e38 && v > most) most = v;
-    }
-    scales[row] = 0.0;
-    most = over_pair(most);
-    int e = max(int(floatBitsToUint(most) >> 23) - 127, -112);
-    float power = most > 0.0 ? uintBitsToFloat(uint(14 - e + 127) << 23) : 1.0;
-    [[dont_unroll]] for (uint u = Q * part; u < Q * part + Q; u++) {
-        uvec4 words;
-        [[unroll]] for (uint i = 0; i < 4; i++)
-            words[i] = pack2(load_f32(from + 4 * (8 * u + 2 * i)) * power,
-                             load_f32(from + 4 * (8 * u + 2 * i) + 4) * power);
-        space[row * K_ROW + u] = words;
-    }
-    if (part == 0) scales[row] = most > 0.0 ? uintBitsToFloat(uint(e - 14 + 127) << 23) : 1.0;
-}
-
-// The block of the cache that an invocation's key of the tile from j0 on is in. Keys behind the end are taken
-// for the last one.
-int block_of(int seq, int j0, int end)
-{
-    View table = args.src[5];
-    int j = min(j0 + int(gl_LocalInvocationID.x % KEYS), end - 1);
-    return load_i32(table.data + int64_t(seq) * table.nb[2] +
-                    int64_t(j / int(args.src[1].ne[2])) * table.nb[3]);
-}
-
-// Where the rows of that key and its value are.
-void put_rows(uint turn, int block, int j0, int end, uint kv_head)
-{
-    View k = args.src[1], v = args.src[2];
-    int at = min(j0 + int(gl_LocalInvocationID.x % KEYS), end - 1) % int(k.ne[2]);
-    if (gl_LocalInvocationID.x >= KEYS) return;
-    key_rows[turn][gl_LocalInvocationID.x] = u64vec2(
-        k.data + int64_t(block) * k.nb[0] + int64_t(kv_head) * k.nb[1] + int64_t(at) * k.nb[2],
-        v.data + int64_t(block) * v.nb[0] + int64_t(kv_head) * v.nb[1] + int64_t(at) * v.nb[2]);
-}
-
-uvec4 next_k[KEYS * 2 * Q / THREADS], next_v[KEYS * 2 * V / THREADS];
-
-void fetch_keys(uint turn)
-{
-    UNROLL for (uint i = 0; i < KEYS * 2 * Q / THREADS; i++) {
-        uint e = gl_LocalInvocationID.x + i * THREADS;
-        next_k[i] = load_u128(key_rows[turn][e / (2 * Q)].x + 16 * (e % (2 * Q)));
-    }
-}
-void store_keys()
-{
-    UNROLL for (uint i = 0; i < KEYS * 2 * Q / THREADS; i++) {
-        uint e = gl_LocalInvocationID.x + i * THREADS;
-        space[e / (2 * Q) * K_ROW + e % (2 * Q)] = next_k[i];
-    }
-}
-void fetch_values(uint turn)
-{
-    UNROLL for (uint i = 0; i < KEYS * 2 * V / THREADS; i++) {
-        uint e = gl_LocalInvocationID.x + i * THREADS;
-        next_v[i] = load_u128(key_rows[turn][e / (2 * V)].y + 16 * (e % (2 * V)));
-    }
-}
-void store_values()
-{
-    UNROLL for (uint i = 0; i < KEYS * 2 * V / THREADS; i++) {
-        uint e = gl_LocalInvocationID.x + i * THREADS;
-        space[K_AREA + e / (2 * V) * V_ROW + e % (2 * V)] = next_v[i];
-    }
-}
-
-// --- scores ----------------------------------------------------------------------------------------------
 
 // Of the rows of this invocation: which keys they see, factor of scores; references are the largest scores,
 // times log2(e), sums are of the keys that this invocation has.
 Seen seen[LANE_ROWS];
 float factor[LANE_ROWS], top[LANE_ROWS], sum[LANE_ROWS], slope, softcap;
 
-// Scores of a matrix of keys from j0 on, times log2(e); those of keys that a row does not see are -infinity.
-// If `all`, the rows see all of the keys, and neither a cap nor a bias changes scores.
-void mask_scores(inout float s[8], int j0, bool all)
+MatrixA query[Q];
+
+// Loads the queries of a subgroup, scaled into the range of f16; `factor` undoes that.
+void load_queries(View q, uint h, int first)
+{
+    float v[Q][8], most[LANE_ROWS], power[LANE_ROWS];
+    [[unroll]] for (uint r = 0; r < LANE_ROWS; r++) {
+        uint64_t from = q.data + int64_t(min(first + int(LANE_ROW(r)), q.ne[1] - 1)) * q.nb[1] +
+                        int64_t(h) * q.nb[2];
+        most[r] = 0.0;
+        UNROLL for (uint i = 0; i < Q; i++)
+            [[unroll]] for (uint c = 0; c < 8 / LANE_ROWS; c++) {
+                const uint e = 8 / LANE_ROWS * r + c;
+                v[i][e] = load_f32(from + 4 * (16 * i + LANE_COLUMN(e)));
+            }
+        UNROLL for (uint i = 0; i < Q; i++)
+            [[unroll]] for (uint c = 0; c < 8 / LANE_ROWS; c++) {
+                float a = abs(v[i][8 / LANE_ROWS * r + c]);
+                if (a <= 3.40282347e38 && a > most[r]) most[r] = a;
+            }
+    }
+    [[unroll]] for (uint r = 0; r < LANE_ROWS; r++) {
+        most[r] = over_row(most[r], false);
+        // Not less, so that the product with the scale of scores is not 0, which -infinity is multiplied by.
+        int e = max(int(floatBitsToUint(most[r]) >> 23) - 127, -96);
+        power[r] = most[r] > 0.0 ? uintBitsToFloat(uint(14 - e + 127) << 23) : 1.0;
+        factor[r] = most[r] > 0.0 ? uintBitsToFloat(uint(e - 14 + 127) << 23) : 1.0;
+    }
+    UNROLL for (uint i = 0; i < Q; i++) {
+        uvec4 words;
+        [[unroll]] for (uint c = 0; c < 4; c++)
+            words[c] = pack2(v[i][2 * c] * power[c * LANE_ROWS / 4],
+                             v[i][2 * c + 1] * power[c * LANE_ROWS / 4]);
+        matrix_a_fragment(query[i], AREAS + FRAGMENT_SPACE * (gl_LocalInvocationID.x / 32), words);
+    }
+}
+
+// Where the keys and values of a head are. It is read from the record once: there, it would take as long as a
+// tile of keys.
+uint64_t table, keys, values;
+int64_t table_step, key_block, value_block;
+uint key_step, value_step;
+int tiles_of_block; // of which a block of the cache has a whole number
+
+void find_cache(int seq, uint kv_head)
+{
+    View k = args.src[1], v = args.src[2], blocks = args.src[5];
+    table = blocks.data + int64_t(seq) * blocks.nb[2], table_step = blocks.nb[3];
+    keys = k.data + int64_t(kv_head) * k.nb[1], values = v.data + int64_t(kv_head) * v.nb[1];
+    key_block = k.nb[0], value_block = v.nb[0];
+    key_step = uint(k.nb[2]), value_step = uint(v.nb[2]);
+    tiles_of_block = k.ne[2] / int(KEYS);
+}
+
+// Goes to the next tile: a block in the table, of which `last` is the last one, and a part of that block.
+void step_tile(inout int index, inout int part, int last)
+{
+    part++;
+    if (part == tiles_of_block) index = min(index + 1, last), part = 0;
+}
+
+int block_of(int index) { return load_i32(table + int64_t(index) * table_step); }
+
+const uint K_LOADS = (KEYS * 2 * Q + THREADS - 1) / THREADS, V_LOADS = (KEYS * 2 * V + THREADS - 1) / THREADS;
+uvec4 next_k[K_LOADS], next_v[V_LOADS];
+
+// Whether a tile of that many vectors has one with that number: not all invocations may have a last one.
+bool has_vector(uint vectors, uint e) { return vectors % THREADS == 0 || e < vectors; }
+
+// Loads the keys of a tile, which is a part of this block. Those behind the last one are taken for it.
+void fetch_keys(int block, int part, int last)
+{
+    uint64_t from = keys + int64_t(block) * key_block + uint64_t(uint(part) * KEYS) * key_step;
+    UNROLL for (uint i = 0; i < K_LOADS; i++) {
+        uint e = gl_LocalInvocationID.x + i * THREADS;
+        if (has_vector(KEYS * 2 * Q, e))
+            next_k[i] =
+                load_u128(from + uint64_t(min(e / (2 * Q), uint(last))) * key_step + 16 * (e % (2 * Q)));
+    }
+}
+void store_keys()
+{
+    UNROLL for (uint i = 0; i < K_LOADS; i++) {
+        uint e = gl_LocalInvocationID.x + i * THREADS;
+        if (has_vector(KEYS * 2 * Q, e)) space[e / (2 * Q) * K_ROW + e % (2 * Q)] = next_k[i];
+    }
+}
+void fetch_values(int block, int part, int last)
+{
+    uint64_t from = values + int64_t(block) * value_block + uint64_t(uint(part) * KEYS) * value_step;
+    UNROLL for (uint i = 0; i < V_LOADS; i++) {
+        uint e = gl_LocalInvocationID.x + i * THREADS;
+        if (has_vector(KEYS * 2 * V, e))
+            next_v[i] =
+                load_u128(from + uint64_t(min(e / (2 * V), uint(last))) * value_step + 16 * (e % (2 * V)));
+    }
+}
+void store_values()
+{
+    UNROLL for (uint i = 0; i < V_LOADS; i++) {
+        uint e = gl_LocalInvocationID.x + i * THREADS;
+        if (has_vector(KEYS * 2 * V, e)) space[K_AREA + e / (2 * V) * V_ROW + e % (2 * V)] = next_v[i];
+    }
+}
+
+// --- scores ----------------------------------------------------------------------------------------------
+
+// Scores of a matrix of keys from j0 on, times log2(e). If the form is not GENERAL, weights_of_scores
+// multiplies by all that is missing.
+void cap_scores(inout float s[8], int j0)
+{
+    [[unroll]] for (uint e = 0; GENERAL && e < 8; e++) {
+        const uint h = e * LANE_ROWS / 8;
+        s[e] *= factor[h] * LN_2;
+        if (softcap > 0.0) s[e] = soft_cap(s[e], softcap);
+        s[e] = (s[e] - slope * float(abs(seen[h].position - j0 - int(LANE_COLUMN(e))))) * LOG2_E;
+    }
+}
+
+// Those of keys that a row does not see become -infinity.
+void mask_scores(inout float s[8], int j0)
 {
     [[unroll]] for (uint e = 0; e < 8; e++) {
         const uint h = e * LANE_ROWS / 8;
-        if (all) {
-            s[e] *= factor[h] * LOG2_E;
-            continue;
-        }
         int j = j0 + int(LANE_COLUMN(e));
-        s[e] *= factor[h];
-        if (softcap > 0.0) s[e] = soft_cap(s[e], softcap);
-        s[e] = (s[e] - slope * float(abs(seen[h].position - j))) * LOG2_E;
         if (j < seen[h].from || j >= seen[h].to) s[e] = LOWEST;
     }
 }
@@ -149,10 +185,10 @@ void weights_of_scores(inout float s[N][8], out uvec4 weights[N], out float shri
 {
     float base[LANE_ROWS];
     [[unroll]] for (uint h = 0; h < LANE_ROWS; h++) {
-        float most = top[h];
+        float most = LOWEST;
         [[unroll]] for (uint n = 0; n < N; n++)
             [[unroll]] for (uint e = 0; e < 8 / LANE_ROWS; e++) most = max(most, s[n][8 / LANE_ROWS * h + e]);
-        most = over_row(most, false);
+        most = max(top[h], (GENERAL ? 1.0 : factor[h]) * over_row(most, false));
         shrink[h] = top[h] == most ? 1.0 : exp2(top[h] - most);
         base[h] = most == LOWEST ? 0.0 : most;
         top[h] = most;
@@ -161,7 +197,8 @@ void weights_of_scores(inout float s[N][8], out uvec4 weights[N], out float shri
     [[unroll]] for (uint n = 0; n < N; n++)
         [[unroll]] for (uint c = 0; c < 4; c++) {
             const uint h = c * LANE_ROWS / 4;
-            uint two = pack2(exp2(s[n][2 * c] - base[h]), exp2(s[n][2 * c + 1] - base[h]));
+            float f = GENERAL ? 1.0 : factor[h];
+            uint two = pack2(exp2(s[n][2 * c] * f - base[h]), exp2(s[n][2 * c + 1] * f - base[h]));
             weights[n][c] = two;
             vec2 rounded = unpack2(two); // so that the error of one that prevails cancels
             sum[h] += rounded.x + rounded.y;
@@ -176,20 +213,15 @@ void main()
          kv_head = h / (heads / uint(args.src[1].ne[1]));
     if (g >= blocks * heads) return;
     int t0 = int((blocks - 1 - g / heads) * ROWS); // the last tokens, which see most keys, come first
-    uint row = gl_LocalInvocationID.x / 2;
-    store_queries(q.data + int64_t(min(t0 + int(row), int(tokens) - 1)) * q.nb[1] + int64_t(h) * q.nb[2], row,
-                  gl_LocalInvocationID.x % 2);
-    barrier();
-    slope = param_f(5) > 0.0 ? alibi_slope(param_f(5), heads, h) : 0.0;
-    softcap = param_f(4);
-    bool simple = slope == 0.0 && softcap <= 0.0, mine[LANE_ROWS];
+    load_queries(q, h, t0 + int(16 * team));
+    slope = GENERAL && param_f(5) > 0.0 ? alibi_slope(param_f(5), heads, h) : 0.0;
+    softcap = GENERAL ? param_f(4) : 0.0;
+    bool mine[LANE_ROWS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS; i++) {
-        factor[i] = scales[16 * team + LANE_ROW(i)] * param_f(0);
+        factor[i] *= param_f(0) * LOG2_E;
         top[i] = LOWEST, sum[i] = 0.0, mine[i] = false;
     }
-    MatrixA query[Q];
     MatrixC sums[V];
-    UNROLL for (uint i = 0; i < Q; i++) matrix_a(query[i], 16 * team * K_ROW + 2 * i, K_ROW);
     UNROLL for (uint i = 0; i < V; i++) matrix_zero(sums[i]);
     [[dont_unroll]] for (int seq = 0; seq < args.src[4].ne[3]; seq++) {
         [[unroll]] for (uint i = 0; i < LANE_ROWS; i++) {
@@ -197,17 +229,19 @@ void main()
             mine[i] = mine[i] || seen[i].inside;
         }
         if (seen[0].none) continue;
-        int j0 = seen[0].begin / int(KEYS) * int(KEYS), end = seen[0].end;
+        find_cache(seq, kv_head);
+        int end = seen[0].end, tile = seen[0].begin / int(KEYS), j0 = tile * int(KEYS),
+            last_index = (end - 1) / int(KEYS) / tiles_of_block;
+        int index = tile / tiles_of_block, part = tile % tiles_of_block, next_part = part,
+            block = block_of(index);
+        step_tile(index, next_part, last_index);
+        int next_block = block_of(index);
         barrier();
-        put_rows(0, block_of(seq, j0, end), j0, end, kv_head);
-        put_rows(1, block_of(seq, j0 + int(KEYS), end), j0 + int(KEYS), end, kv_head);
-        barrier();
-        fetch_keys(0);
+        fetch_keys(block, part, end - 1 - j0);
         store_keys();
         barrier();
-        uint turn = 0;
-        [[dont_unroll]] for (; j0 < end; j0 += int(KEYS), turn ^= 1) {
-            fetch_values(turn);
+        [[dont_unroll]] for (; j0 < end; j0 += int(KEYS)) {
+            fetch_values(block, part, end - 1 - j0);
             MatrixC scores[N];
             UNROLL for (uint n = 0; n < N; n++) {
                 matrix_zero(scores[n]);
@@ -218,22 +252,26 @@ void main()
                 }
             }
             store_values();
-            fetch_keys(turn ^ 1);
+            block = next_block, part = next_part;
+            fetch_keys(block, part, max(end - 1 - j0 - int(KEYS), 0));
             float s[N][8], shrink[LANE_ROWS];
             uvec4 weights[N];
-            bool all = simple;
+            bool all = true;
             [[unroll]] for (uint i = 0; i < LANE_ROWS; i++)
                 all = all && seen[i].from <= j0 && j0 + int(KEYS) <= seen[i].to;
             UNROLL for (uint n = 0; n < N; n++) {
                 matrix_elements(s[n], scores[n]);
-                mask_scores(s[n], j0 + 16 * int(n), all);
+                cap_scores(s[n], j0 + 16 * int(n));
             }
+            if (!all)
+                UNROLL for (uint n = 0; n < N; n++) mask_scores(s[n], j0 + 16 * int(n));
             weights_of_scores(s, weights, shrink);
             MatrixC shrinks;
             matrix_of_rows(shrinks, shrink);
             UNROLL for (uint i = 0; i < V; i++) matrix_scale(sums[i], shrinks);
             barrier(); // values are there, and keys were read
-            int block = block_of(seq, j0 + 2 * int(KEYS), end);
+            step_tile(index, next_part, last_index);
+            next_block = block_of(index); // of the next tile but one
             UNROLL for (uint n = 0; n < N; n++) {
                 MatrixA weight;
                 matrix_a_fragment(weight, AREAS + FRAGMENT_SPACE * team, weights[n]);
@@ -244,7 +282,6 @@ void main()
                 }
             }
             store_keys();
-            put_rows(turn, block, j0 + 2 * int(KEYS), end, kv_head);
             barrier(); // keys are there, and values were read
         }
     }

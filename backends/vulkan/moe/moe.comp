@@ -3,8 +3,9 @@
 //
 // Routing of tokens to experts, and the sums of what experts gave.
 //
-// top_k: one workgroup for each row of scores. k rounds, each of which finds the best score that comes
-// after the last one chosen; groups of experts are ranked by the sum of their two best scores.
+// top_k: one workgroup for each row of scores. Of up to MAX_RANKED scores each is compared with all others;
+// of more, k rounds find the best one that comes after the last one chosen. Groups of experts are ranked by
+// the sum of their two best scores.
 // moe_weights: one workgroup for each token makes weights of the scores of the chosen experts. moe_route:
 // both in one dispatch. moe_sum, moe_combine: one invocation for each element of y [T, n] = sum over slots
 // of weight x [T, slots, n], moe_combine adds one or two further terms.
@@ -20,8 +21,9 @@ layout(constant_id = 0) const int OP = OP_top_k;
 #include "backends/vulkan/shaders/reduce.glsl"
 
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
-const uint NONE = 0xffffffffu, MAX_GROUPS = 256, MAX_CHOSEN = 256;
+const uint NONE = 0xffffffffu, MAX_GROUPS = 256, MAX_CHOSEN = 256, MAX_RANKED = 512;
 shared uint best_space[THREADS];
+shared vec4 score_space[MAX_RANKED / 4];
 shared float group_space[MAX_GROUPS];
 shared uint chosen_space[MAX_CHOSEN]; // of moe_route
 
@@ -47,11 +49,38 @@ bool kept(uint j, uint size, uint groups, uint used)
     return better < used;
 }
 
+// Whether score v of expert i comes before that of expert j.
+bool before(float v, uint i, float than, uint j) { return v > than || (v == than && i < j); }
+
+// The k best scores by their ranks.
+void rank_scores(uint64_t row, uint64_t y, uint n, uint k, uint t)
+{
+    for (uint j = t; j < (n + 3) / 4 * 4; j += THREADS)
+        score_space[j / 4][j % 4] = j < n ? value(row, j) : LOWEST;
+    barrier();
+    for (uint j = t; j < n; j += THREADS) {
+        float v = score_space[j / 4][j % 4];
+        uint rank = 0;
+        for (uint i = 0; i < n; i += 4) {
+            vec4 s = score_space[i / 4];
+            [[unroll]] for (uint c = 0; c < 4; c++) rank += uint(before(s[c], i + c, v, j));
+        }
+        if (rank >= k) continue;
+        store_u32(y + 4 * rank, j);
+        if (OP == OP_moe_route) chosen_space[rank] = j;
+    }
+    barrier();
+}
+
 void top_k(uint r, uint t)
 {
     uint n = uint(args.src[0].ne[3]), k = uint(args.params[0]), groups = uint(args.params[1]),
          used = uint(args.params[2]);
     uint64_t row = row_of(args.src[0], r), y = row_of(args.dst[0], r);
+    if (groups <= 1 && n <= MAX_RANKED && k <= n) {
+        rank_scores(row, y, n, k, t);
+        return;
+    }
     uint size = groups > 1 ? n / groups : n;
     for (uint g = t; groups > 1 && g < groups; g += THREADS) {
         float a = LOWEST, b = LOWEST;
@@ -103,7 +132,7 @@ float weight(float x, int gating, float top, float sum)
     return gating == GATING_NONE ? x : exp(x - top) / sum;
 }
 
-void moe_weights(uint r, uint t)
+void moe_weights(uint r, uint t, float zero)
 {
     int at = OP == OP_moe_route ? 3 : 0, gating = args.params[at]; // of tn_moe_weights_params
     View to = args.dst[OP == OP_moe_route ? 1 : 0];
@@ -121,11 +150,12 @@ void moe_weights(uint r, uint t)
     float scale = scale_or_1(param_f(at + 2));
     if (args.params[at + 1] != 0) scale /= max(total, 6.103515625e-5);
     for (uint u = t; u < used; u += THREADS)
-        store_f32(y + 4 * u, weight(chosen(x, r, u), gating, top, sum) * scale);
+        store_f32(y + 4 * u, weight(chosen(x, r, u), gating, top, sum) * scale + zero);
 }
 
 void moe_route(uint r, uint t)
 {
+    float touched = touch_record(t);
     uint n = uint(args.src[0].ne[3]);
     uint64_t x = row_of(args.src[0], r);
     choice = args.params[6];
@@ -137,7 +167,7 @@ void moe_route(uint r, uint t)
         choice_sum = reduce_sum(sum);
     }
     top_k(r, t);
-    moe_weights(r, t);
+    moe_weights(r, t, touched);
 }
 
 // moe_combine: what is added to the sum; the first one may have a factor for each row.
@@ -171,5 +201,5 @@ void main()
     if (g >= n_rows(args.dst[0])) return;
     if (OP == OP_top_k) top_k(g, t);
     else if (OP == OP_moe_route) moe_route(g, t);
-    else moe_weights(g, t);
+    else moe_weights(g, t, 0.0);
 }

@@ -26,6 +26,7 @@ const uint VECTORS = 16; // that an invocation has in registers
 // rms_norm and add_rms_norm with rows in registers.
 void norm_in_registers(uint r, uint t)
 {
+    float touched = touch_record(t);
     const bool ADDS = OP == OP_add_rms_norm;
     uint n = uint(args.src[0].ne[3]) / 4, weight = ADDS ? 2 : 1;
     uint64_t x = row_of(args.src[0], r), b = ADDS ? row_of(args.src[1], r) : x, sums = row_of(args.dst[0], r),
@@ -41,13 +42,17 @@ void norm_in_registers(uint r, uint t)
         squares += dot(row[i], row[i]);
         if (ADDS) PF128(sums + 16 * uint64_t(t + i * THREADS)).v = row[i];
     }
+    // Loaded before the sum is known, so that a single row does not wait for both.
+    vec4 w[VECTORS];
+    [[unroll]] for (uint i = 0; i < VECTORS; i++)
+        if (i * THREADS < n && has_src(int(weight)))
+            w[i] = PF128(args.src[weight].data + 16 * uint64_t(min(t + i * THREADS, n - 1))).v;
     float scale = 1.0 / sqrt(reduce_sum(squares) / float(4 * n) + param_f(0));
     [[unroll]] for (uint i = 0; i < VECTORS; i++) {
         if (t + i * THREADS >= n) continue;
-        uint64_t at = 16 * uint64_t(t + i * THREADS);
-        vec4 v = row[i] * scale;
-        if (has_src(int(weight))) v *= PF128(args.src[weight].data + at).v;
-        PF128(y + at).v = v;
+        vec4 v = row[i] * scale + touched;
+        if (has_src(int(weight))) v *= w[i];
+        PF128(y + 16 * uint64_t(t + i * THREADS)).v = v;
     }
 }
 

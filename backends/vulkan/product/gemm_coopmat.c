@@ -10,6 +10,8 @@
 #include "ops/ops.h"
 #include "ops/quant.h"
 
+#include <math.h>
+
 enum {
     MIN_ROWS = TN_VK_GEMV_MAX_ROWS + 1, // GEMV runs what has fewer
     MIN_ROWS_OF_EXPERT = 2,             // on average: with fewer most of a tile would be empty
@@ -19,12 +21,9 @@ enum {
     VECTOR = 16,        // bytes
     EXPANDED_UNIT = 256 // bytes of which the places of expanded weights are multiples
 };
-// Workgroups that a product is divided into if it is large enough. Enough for the largest devices of 2025,
-// which have some 130 multiprocessors.
-enum { WANTED_GROUPS = 96 };
 // Constants of the shader, and bits of C_FORM.
 enum { C_TILE = 2, C_THREADS = 4, C_FORM };
-enum { FORM_GATED = 1, FORM_EXPERTS = 2, FORM_WHOLE = 4 };
+enum { FORM_GATED = 1, FORM_EXPERTS = 2, FORM_WHOLE = 4, FORM_JOINED = 8 };
 enum { TOP = 14 }; // the largest exponent of f16 is 15: rows are scaled to one below it
 
 // --- which steps are accepted ------------------------------------------------------------------------------
@@ -124,22 +123,21 @@ bool tn_vk_accepts_gemm_tile_f16(const tn_step *step)
 // holds. A block is one matrix, or two of 8 rows.
 typedef struct tile {
     int32_t teams_m, teams_n, m, n, k, buffers;
+    // Time of a workgroup, and of as many as the device has processors while there are more. They differ
+    // where several share a processor; where only one fits, a last round of few takes as long as a full one.
+    float alone, many;
 } tile;
+// Times are ns for each element of the common dimension, bf16, on an H200 (docs/log/vulkan.md, the last
+// section), where twenty other tiles, two slices in flight, slices of 32 and two buffers were slower.
 static const tile tiles[] = {
-    {2, 4, 4, 2, 4, 1}, // 128 x 128, slices of 64
-    {2, 2, 2, 4, 2, 2}, // 64 x 128
-    {1, 4, 2, 2, 2, 2}, // 32 x 128
-    {1, 2, 2, 2, 4, 2}, // 32 x 64, slices of 64
-    {1, 2, 2, 1, 4, 2}, // 32 x 32, slices of 64
-    {4, 2, 4, 4, 2, 1}, // 256 x 128
-    {2, 2, 4, 4, 4, 1}, // 128 x 128, slices of 64, half the subgroups
-    {2, 4, 4, 2, 2, 2}, // 128 x 128, two buffers
+    {2, 4, 4, 3, 4, 1, 20.5f, 20.5f}, // 128 x 192
+    {2, 4, 4, 2, 4, 1, 16.2f, 16.2f}, // 128 x 128
+    {1, 4, 4, 2, 4, 1, 10.0f, 13.9f}, // 64 x 128
+    {2, 2, 2, 2, 4, 1, 6.9f, 6.5f},   // 64 x 64
+    {1, 4, 2, 2, 4, 1, 7.5f, 6.8f},   // 32 x 128
+    {1, 2, 2, 2, 4, 1, 6.3f, 3.9f},   // 32 x 64
+    {1, 2, 2, 1, 4, 1, 5.2f, 3.5f},   // 32 x 32
 };
-// The shape chooses among the first ones, larger ones first: they load less for the same work. The others are
-// there to be measured (--variant of the check tool). Half the subgroups leave most of a multiprocessor empty
-// where there are no more tiles than multiprocessors. Slices of 64: a large device takes longer to bring a
-// slice of 32 than to multiply it. Two slices in flight, or tiles of 128 x 256, were slower everywhere.
-enum { N_CHOSEN = 5 };
 
 static int32_t tile_rows(const tile *t)
 {
@@ -169,21 +167,76 @@ static int64_t groups_of(const tile *t, int64_t rows, int64_t columns)
     return tn_vk_div_up(rows, tile_rows(t)) * tn_vk_div_up(columns, tile_columns(t));
 }
 
-// The largest tile that makes enough workgroups and is less than twice as high as there are rows.
-static const tile *choose(const tn_vk *v, const tn_product *p)
+// Whether all weights are expanded to 16 bits once (expand_weights.comp) instead of once for each tile of
+// rows. `like` has the extents that decide. Measured on an H100 with eight layers of an 8B model in Q4_K_M:
+// 12 % slower with 128 rows, the same with 192 and 256, 14 % faster with 512, 24 % with 4096. Scratch for it
+// is at most a part of the device's memory.
+static bool expands(const tn_vk *v, const tn_product *like)
 {
-    int64_t rows = tn_view_n_rows(p->y[0]), experts = n_experts(p), columns = 0;
-    const tile *t = NULL;
+    enum { LEAST_ROWS = 257, SHARE_OF_MEMORY = 32 };
+    bool asked =
+        v->tile == (int32_t)TN_COUNT(tiles) + 1; // by the check tool: with the tile that shape chooses
+    int64_t bytes = 0;
+    if (like->ids || (!asked && tn_view_n_rows(like->y[0]) < LEAST_ROWS)) return false;
+    for (int32_t i = 0; i < like->n_weights; i++) {
+        if (tn_dtype_block_elems(like->w[i]->dtype) == 1) return false;
+        bytes += like->w[i]->ne[2] * like->k * (int64_t)sizeof(uint16_t);
+    }
+    return bytes <= (int64_t)(v->device->memory_total / SHARE_OF_MEMORY);
+}
+
+static int64_t all_columns(const tn_product *p)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < p->n_weights; i++) n += p->w[i]->ne[2];
+    return n;
+}
+
+// Whether several results are computed by one dispatch, as if they were one with the columns of all: where
+// all weights are, or become, numbers of the type of the matrices, and results and biases are where the
+// shader finds them.
+static bool joins(const tn_vk *v, const tn_product *p, tn_dtype element)
+{
+    bool expand = expands(v, p);
+    if (p->n_results < 2 || p->ids) return false;
+    for (int32_t i = 0; i < p->n_results; i++) {
+        bool direct = p->w[i]->dtype == element && tn_vk_aligned_elems(p->w[i], 8);
+        int32_t bias = p->at.bias[0] < 0 ? -1 : p->at.bias[0] + i;
+        if ((!expand && !direct) || p->y[i]->ne[0] * p->y[i]->ne[1] != 1 || p->at.bias[i] != bias)
+            return false;
+    }
+    return true;
+}
+
+// Workgroups of all results. Of the tiles of an expert, whose rows follow no rule, half a one is empty.
+static double all_groups(const tile *t, const tn_product *p, bool joined)
+{
+    int64_t rows = tn_view_n_rows(p->y[0]), experts = n_experts(p), across = 0;
+    if (joined || p->glu)
+        across = tn_vk_div_up(all_columns(p), tile_columns(t));
+    else
+        for (int32_t i = 0; i < p->n_results; i++) across += tn_vk_div_up(p->w[i]->ne[2], tile_columns(t));
+    double down = experts > 0 ? (double)rows / tile_rows(t) + 0.5 * (double)experts
+                              : (double)tn_vk_div_up(rows, tile_rows(t));
+    return down * (double)across;
+}
+
+// The tile with which the product takes least time.
+static const tile *choose(const tn_vk *v, const tn_product *p, bool joined)
+{
+    const tile *best = NULL;
+    double least = 0;
     if (v->tile > 0 && v->tile <= (int32_t)TN_COUNT(tiles) && fits(v, &tiles[v->tile - 1]))
         return &tiles[v->tile - 1];
-    for (int32_t i = 0; i < p->n_weights; i++) columns += p->w[i]->ne[2];
-    if (experts > 0) rows = tn_vk_div_up(rows, experts), columns *= experts;
-    for (int32_t i = 0; i < N_CHOSEN; i++) {
-        if (!fits(v, &tiles[i])) continue;
-        t = &tiles[i];
-        if (tile_rows(t) < 2 * rows && groups_of(t, rows, columns) >= WANTED_GROUPS) break;
+    for (const tile *t = tiles; t < tiles + TN_COUNT(tiles); t++) {
+        if (!fits(v, t)) continue;
+        double rounds = all_groups(t, p, joined) / (double)v->n_processors,
+               time = t->many == t->alone ? t->many * ceil(rounds) : TN_MAX(t->many * rounds, t->alone);
+        if (best && time >= least) continue;
+        least = time;
+        best = t;
     }
-    return t;
+    return best;
 }
 
 // --- launch ----------------------------------------------------------------------------------------------
@@ -210,24 +263,6 @@ static void launch_sort(const tn_step *step, const tn_product *p, const tile *t,
 }
 
 // --- weights that are expanded before ---------------------------------------------------------------------
-
-// Whether all weights are expanded to 16 bits once (expand_weights.comp) instead of once for each tile of
-// rows. `like` has the extents that decide. Measured on an H100 with eight layers of an 8B model in Q4_K_M:
-// 12 % slower with 128 rows, the same with 192 and 256, 14 % faster with 512, 24 % with 4096. Scratch for it
-// is at most a part of the device's memory.
-static bool expands(const tn_vk *v, const tn_product *like)
-{
-    enum { LEAST_ROWS = 257, SHARE_OF_MEMORY = 32 };
-    bool asked =
-        v->tile == (int32_t)TN_COUNT(tiles) + 1; // by the check tool: with the tile that shape chooses
-    int64_t bytes = 0;
-    if (like->ids || (!asked && tn_view_n_rows(like->y[0]) < LEAST_ROWS)) return false;
-    for (int32_t i = 0; i < like->n_weights; i++) {
-        if (tn_dtype_block_elems(like->w[i]->dtype) == 1) return false;
-        bytes += like->w[i]->ne[2] * like->k * (int64_t)sizeof(uint16_t);
-    }
-    return bytes <= (int64_t)(v->device->memory_total / SHARE_OF_MEMORY);
-}
 
 // Where in scratch the expanded weight i starts; n_weights: where all end.
 static int64_t expanded_at(const tn_step *step, const tn_product *p, int32_t i)
@@ -261,8 +296,26 @@ static void use_expanded(const tn_step *step, const tn_product *p, int32_t i, tn
                                            .row_size = {p->k * (int64_t)sizeof(uint16_t)}};
         d->constants[w] = element;
     }
+    for (int32_t w = 1; w < p->n_weights && d->constants[C_FORM] & FORM_JOINED; w++) {
+        d->args.weight[0].plane[w] = (uint64_t)expanded_at(step, p, w);
+        d->args.weight[0].row_size[w] = d->args.weight[0].row_size[0];
+    }
     d->constants[TN_VK_LAYOUT] = 1;
     d->expanded = true;
+}
+
+// Makes the first result all of them. The weights, which have one plane, take the places of planes.
+static void join_results(const tn_product *p, const tile *t, tn_vk_dispatch *d)
+{
+    for (int32_t i = 1; i < p->n_results; i++) {
+        tn_vk_weight w;
+        tn_vk_weight_planes(p->w[i], &w);
+        d->args.weight[0].plane[i] = w.plane[0];
+        d->args.weight[0].row_size[i] = w.row_size[0];
+    }
+    d->constants[C_FORM] |= FORM_JOINED;
+    d->args.n[TN_VK_N_PRODUCT_COLUMNS] = (int32_t)all_columns(p);
+    d->groups = groups_of(t, d->args.n[TN_VK_N_PRODUCT_ROWS], all_columns(p));
 }
 
 static void launch_result(const tn_step *step, const tn_product *p, int32_t i, const tile *t,
@@ -290,8 +343,8 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
 static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t shader, tn_vk_dispatch *d)
 {
     tn_product p = tn_product_get(step), like = tn_product_get(d->like);
-    const tile *t = choose(d->v, &like);
-    bool expand = expands(d->v, &like);
+    bool expand = expands(d->v, &like), joined = joins(d->v, &like, element);
+    const tile *t = choose(d->v, &like, joined);
     int32_t before = p.ids ? 2 : expand ? 1 + p.n_weights : 1; // dispatches before that of the first result
     d->scratch =
         expand ? expanded_at(step, &p, p.n_weights) : tn_vk_convert_16bit_size(step, TN_VK_ORDER_NONE);
@@ -307,10 +360,11 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, int32_t 
             launch_sort(step, &p, t, d);
     } else {
         launch_result(step, &p, i - before, t, d);
+        if (joined) join_results(&p, t, d);
         if (expand) use_expanded(step, &p, i - before, element, d);
         d->shader = shader;
     }
-    return before + p.n_results;
+    return before + (joined ? 1 : p.n_results);
 }
 
 int32_t tn_vk_launch_gemm_coopmat_f16(const tn_step *step, int32_t i, tn_vk_dispatch *d)

@@ -16,11 +16,11 @@
 // memory, after the multiplication, when their loads have arrived. With a GLU half of each subgroup's
 // columns belong to gate and half to up, so that both are in the same subgroup when they are joined.
 //
-// Operations: 2 TILE_M TILE_N n for 2 (TILE_M + TILE_N) n bytes of shared memory written. Limit: the
-// matrix units, or shared memory. Measured on an H200 at m 512, n 4096, k 14336, bf16: 259.6 us, 232
-// TFLOP/s with tiles of 128 x 128 in slices of 64, where slices of 32 took 530 us, twelve other tiles 362
-// to 1460 us, and two slices in flight 451 us. Gate and up of an 8B model at 512 rows: bf16 535 us; Q4_K
-// 738 us, and 948 us when weights were expanded before the multiplication.
+// Operations: 2 TILE_M TILE_N n for 2 (TILE_M + TILE_N) n bytes of shared memory written. Limit: at m 4096, n
+// 4096, k 14336, bf16, on an H200, tiles of 128 x 128 take 1831 us (262 TFLOP/s). The multiplications alone
+// take 830 of them, loads from shared memory 75, two barriers a slice 250, stores 260, loads of operands 410.
+// So a wider tile helps, which has less of all but the first: 128 x 192 takes 1562 us (308 TFLOP/s). Slices of
+// 32, two buffers and two slices in flight are slower, by up to half (docs/log/vulkan.md, the last section).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
@@ -38,7 +38,8 @@ layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
 layout(constant_id = 2) const uint TILE = 0x212222u;  // as gemm_coopmat.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
-// Bits: 1 a GLU, 2 experts, 4 slices of the common dimension are whole.
+// Bits: 1 a GLU, 2 experts, 4 slices of the common dimension are whole, 8 all results together, whose weights
+// are the planes of the first one.
 layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
 
@@ -57,7 +58,8 @@ const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
 // Weights that stay packed until the multiplication is done; others are expanded when they are loaded. A
 // macro, because glslang 12 makes no constant of it.
 #define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE))
-const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0, WHOLE = (FORM & 4) != 0;
+const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0, WHOLE = (FORM & 4) != 0,
+           JOINED = (FORM & 8) != 0;
 MATRIX_SPACE(BUFFERS * BUFFER > SUMS ? BUFFERS * BUFFER : SUMS)
 
 // --- operands ------------------------------------------------------------------------------------------
@@ -65,6 +67,7 @@ MATRIX_SPACE(BUFFERS * BUFFER > SUMS ? BUFFERS * BUFFER : SUMS)
 // The tile has rows r0 .. end - 1 of the result, or with experts of the list of sort_by_expert.comp.
 uint thread = gl_LocalInvocationID.x, end, columns, n, j0, r0;
 int64_t first_weight = 0;
+uint second_at, third_at; // first columns of the second and third result among those of all results
 uint64_t list;
 uvec4 next_x[LOADS_X], next_w[LOADS_W];
 Run16 next_run[(LOADS_W + 1) / 2];
@@ -98,6 +101,12 @@ uvec2 place_of(uint i)
     return uvec2(run / K, 2 * (run % K) + i % 2);
 }
 
+// The result, and the weight, that a column of all results belongs to; its number there.
+uvec2 result_of(uint j)
+{
+    return j < second_at ? uvec2(0, j) : j < third_at ? uvec2(1, j - second_at) : uvec2(2, j - third_at);
+}
+
 // What does not change from slice to slice: weights, and addresses in slice 0.
 Weight weights[2], runs[(LOADS_W + 1) / 2];
 uint64_t from_x[LOADS_X], from_w[LOADS_W];
@@ -114,9 +123,15 @@ void find_addresses()
     }
     UNROLL for (uint i = 0; DIRECT && i < LOADS_W; i++) {
         uvec2 place = place_of(i);
-        int64_t row = first_weight + min(column_of(place.x), columns - 1);
+        uint j = min(column_of(place.x), columns - 1);
+        int64_t row = first_weight + j;
         from_w[i] = product_of(place.x) == 0 ? weights[0].plane[0] + row * weights[0].row_size[0]
                                              : weights[1].plane[0] + row * weights[1].row_size[0];
+        if (JOINED) {
+            uvec2 at = result_of(j);
+            if (at.x == 1) from_w[i] = weights[0].plane[1] + at.y * weights[0].row_size[1];
+            if (at.x == 2) from_w[i] = weights[0].plane[2] + at.y * weights[0].row_size[2];
+        }
         from_w[i] += 16 * place.y;
     }
     UNROLL for (uint i = 0; CODES && i < LOADS_W; i += 2) {
@@ -206,7 +221,7 @@ void activate(uint base, uint first_row, uint first_column)
 // Stores the rows of a matrix, and the columns of a subgroup.
 void finish_rows(uint base, uint first_row, uint first_column)
 {
-    const uint WIDTH = GATED ? 8 * N : 16 * N, ACROSS = WIDTH < LANES ? WIDTH : LANES, DOWN = LANES / ACROSS;
+    const uint WIDTH = GATED ? 8 * N : 16 * N, EACH = MATRIX_ROWS * WIDTH / LANES; // of an invocation
     bool activated = GATED || args.n[N_PRODUCT_ACT] >= 0;
     if (activated) activate(base, first_row, first_column);
     matrix_sync();
@@ -214,26 +229,34 @@ void finish_rows(uint base, uint first_row, uint first_column)
              residual = args.n[N_PRODUCT_RESIDUAL] >= 0 ? args.src[args.n[N_PRODUCT_RESIDUAL]].data : to;
     uint64_t to_stride = uint64_t(args.n[N_PRODUCT_RESULT_STRIDE]),
              residual_stride = uint64_t(args.n[N_PRODUCT_RESIDUAL_STRIDE]);
-    UNROLL for (uint h = 0; h < WIDTH; h += LANES) {
-        uint c = h + LANE % ACROSS, j = first_column + c;
-        float bias = !activated && args.n[N_PRODUCT_BIAS] >= 0
-                         ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(min(j, columns - 1)))
-                         : 0.0;
-        float more[MATRIX_ROWS];
-        UNROLL for (uint i = 0; i < MATRIX_ROWS / DOWN; i++) { // all loads in flight at once
+    uint64_t to_1 = to, to_2 = to, stride_1 = 0, stride_2 = 0;
+    if (JOINED) {
+        to_1 = args.dst[1].data, stride_1 = uint64_t(args.dst[1].nb[2]);
+        to_2 = args.dst[2].data, stride_2 = uint64_t(args.dst[2].nb[2]);
+    }
+    int bias = activated ? -1 : args.n[N_PRODUCT_BIAS];
+    float more[EACH];
+    UNROLL for (uint i = 0; i < EACH; i++) { // all loads in flight at once
+        uint e = i * LANES + LANE, j = min(first_column + e % WIDTH, columns - 1);
+        more[i] = 0.0;
+        if (args.n[N_PRODUCT_RESIDUAL] >= 0)
             more[i] =
-                args.n[N_PRODUCT_RESIDUAL] >= 0
-                    ? load_f32(residual + result_row(first_row + i * DOWN + LANE / ACROSS) * residual_stride +
-                               4 * int64_t(min(j, columns - 1)))
-                    : 0.0;
+                load_f32(residual + result_row(first_row + e / WIDTH) * residual_stride + 4 * int64_t(j));
+    }
+    UNROLL for (uint i = 0; i < EACH; i++) {
+        uint e = i * LANES + LANE, j = first_column + e % WIDTH, r = first_row + e / WIDTH;
+        float v = sum_at(base + e / WIDTH * SUMS_ROW, e % WIDTH);
+        if (!activated) v *= scale_of(r);
+        if (JOINED) {
+            uvec2 at = result_of(min(j, columns - 1));
+            if (bias >= 0) v += load_f32(args.src[bias + int(at.x)].data + 4 * int64_t(at.y));
+            uint64_t y = to + r * to_stride;
+            if (at.x > 0) y = at.x == 1 ? to_1 + r * stride_1 : to_2 + r * stride_2;
+            if (r < end && j < columns) store_f32(y + 4 * int64_t(at.y), v);
+            continue;
         }
-        UNROLL for (uint i = 0; i < MATRIX_ROWS / DOWN; i++) {
-            uint row = i * DOWN + LANE / ACROSS, r = first_row + row;
-            float v = sum_at(base + row * SUMS_ROW, c);
-            if (!activated) v = v * scale_of(r) + bias;
-            if (r < end && j < columns)
-                store_f32(to + result_row(r) * to_stride + 4 * int64_t(j), v + more[i]);
-        }
+        if (bias >= 0) v += load_f32(args.src[bias].data + 4 * int64_t(min(j, columns - 1)));
+        if (r < end && j < columns) store_f32(to + result_row(r) * to_stride + 4 * int64_t(j), v + more[i]);
     }
 }
 
@@ -241,6 +264,7 @@ void main()
 {
     end = uint(args.n[N_PRODUCT_ROWS]), columns = uint(args.n[N_PRODUCT_COLUMNS]),
     n = uint(args.src[0].ne[3]);
+    if (JOINED) second_at = uint(args.dst[0].ne[3]), third_at = second_at + uint(args.dst[1].ne[3]);
     uint down = EXPERTS ? uint(args.n[N_PRODUCT_BLOCKS]) : (end + TILE_M - 1) / TILE_M, g = group_index();
     r0 = g % down * TILE_M, j0 = g / down * (GATED ? TILE_N / 2 : TILE_N); // neighbours share weights
     if (j0 >= columns) return;

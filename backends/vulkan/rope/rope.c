@@ -6,8 +6,8 @@
 #include "ops/operands.h"
 #include "ops/ops.h"
 
-enum { MAX_HEAD = 1024, WORD = sizeof(int32_t) }; // MAX_HEAD: elements of a head, as in the shader
-enum { C_CACHE_K, C_CACHE_V, C_WRITES_CACHE };    // constants of the shader
+enum { MAX_HEAD = 1024, WORD = sizeof(int32_t) };       // MAX_HEAD: elements of a head, as in the shader
+enum { C_CACHE_K, C_CACHE_V, C_WRITES_CACHE, C_HEADS }; // constants of the shader
 
 // What all three have. Optional operands that are missing become -1.
 static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_off, size_t eps_off,
@@ -22,6 +22,28 @@ static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_
     d->rope = rope;
     d->shader = TN_VK_SHADER_rope;
     d->constants[C_CACHE_K] = TN_TYPE_F32;
+}
+
+// Heads of these operands, of all tokens.
+static int64_t heads_of(const tn_step *step, int32_t first, int32_t last)
+{
+    int64_t n = 0;
+    for (int32_t src = first; src <= last; src++) n += step->src[src].ne[1] * step->src[src].ne[2];
+    return n;
+}
+
+// How many heads of a token a workgroup has: more than one only where large devices still have work for all
+// their places.
+static void divide(const tn_step *step, int32_t first, int32_t last, tn_vk_dispatch *d)
+{
+    enum { PLACES = 2048, MOST = 8 };
+    int64_t each = MOST;
+    for (int32_t src = first; src <= last; src++)
+        while (each > 1 &&
+               (step->src[src].ne[2] % each != 0 || heads_of(d->like, first, last) / each < PLACES))
+            each /= 2;
+    d->constants[C_HEADS] = (int32_t)each;
+    d->groups = heads_of(step, first, last) / each;
 }
 
 bool tn_vk_accepts_rope(const tn_step *step)
@@ -46,7 +68,7 @@ int32_t tn_vk_launch_rope(const tn_step *step, int32_t i, tn_vk_dispatch *d)
         n[TN_VK_N_ROPE_FACTORS] = TN_SRC_rope_factors;
         bind(step, step->params, 0, 0, d);
     }
-    d->groups = step->src[TN_SRC_rope_x].ne[1] * step->src[TN_SRC_rope_x].ne[2];
+    divide(step, TN_SRC_rope_x, TN_SRC_rope_x, d);
     return 1;
 }
 
@@ -75,8 +97,6 @@ int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *
     d->constants[C_CACHE_K] = step->src[TN_SRC_rope_cache_cache_k].dtype;
     d->constants[C_CACHE_V] = step->src[TN_SRC_rope_cache_cache_v].dtype;
     d->constants[C_WRITES_CACHE] = 1;
-    d->groups = 0;
-    for (int32_t src = TN_SRC_rope_cache_q; src <= TN_SRC_rope_cache_v; src++)
-        d->groups += step->src[src].ne[1] * step->src[src].ne[2];
+    divide(step, TN_SRC_rope_cache_q, TN_SRC_rope_cache_v, d);
     return 1;
 }

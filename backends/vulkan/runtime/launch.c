@@ -80,7 +80,8 @@ tn_status tn_vk_launch(tn_vk *v, tn_executable *e, const tn_step *step, const tn
         d.args.counters = e->counters;
         d.args.scratch = d.x_staged ? e->staged.read : e->scratch.from;
         for (int32_t w = 0; d.expanded && w < TN_VK_MAX_WEIGHTS; w++)
-            d.args.weight[w].plane[0] += d.args.scratch;
+            for (int32_t p = 0; p < TN_VK_MAX_PLANES; p++)
+                if (d.args.weight[w].row_size[p] > 0) d.args.weight[w].plane[p] += d.args.scratch;
         if (d.stages) {
             d.args.staged = e->staged.write;
             d.args.staged_norm = e->staged.norm;

@@ -146,6 +146,24 @@ static void find_dot(tn_vk *v)
     if (f.dot.shaderIntegerDotProduct && fast) v->has |= TN_VK_INT8_DOT;
 }
 
+// Vulkan itself does not say how many there are.
+static void find_processors(tn_vk *v)
+{
+    enum { LARGE = 132 }; // as the largest devices of 2025 have, if the driver does not say it either
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+    VkPhysicalDeviceShaderCoreProperties2AMD amd = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
+    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    if (tn_vk_has_extension(v, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME))
+        p.pNext = &nvidia;
+    else if (tn_vk_has_extension(v, VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME))
+        p.pNext = &amd;
+    if (p.pNext) v->instance->GetPhysicalDeviceProperties2(v->physical, &p);
+    uint32_t n = TN_MAX(nvidia.shaderSMCount, amd.activeComputeUnitCount);
+    v->n_processors = n > 0 && n <= INT16_MAX ? (int32_t)n : LARGE;
+}
+
 // The largest buffer of a device whose allocations have at most that size. maxStorageBufferRange (128 MiB on
 // some devices) limits bindings of descriptors only, and there are none.
 static uint64_t most_bytes(const tn_vk *v, uint64_t allocation)
@@ -199,6 +217,7 @@ static const char *find_all(tn_vk *v, int32_t ordinal)
     v->tells_budget = tn_vk_has_extension(v, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     find_subgroups(v, of->apiVersion);
     find_dot(v);
+    find_processors(v);
     tn_vk_coopmat_find(v);
     if (of->vendorID == VENDOR_NVIDIA && v->has & TN_VK_COOPMAT_16) v->has |= TN_VK_COOPMAT_LAYOUT;
     v->host_type = (uint32_t)on_host;

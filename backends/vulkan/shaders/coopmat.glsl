@@ -146,7 +146,6 @@ float over_row(float v, bool adds)
     float other = exchanged[gl_LocalInvocationID.x ^ 1];
     return adds ? v + other : max(v, other);
 }
-float over_pair(float v) { return over_row(v, false); }
 #endif
 // Each round multiplies MULTIPLY_STEP of the 16 columns of a. More than one takes long to compile.
 #ifndef MULTIPLY_STEP
@@ -292,7 +291,6 @@ spirv_instruction(id = 82) MatrixC matrix_c_with(float v, MatrixC m, spirv_liter
     m = matrix_of(rows[0]);                                                                                  \
     m = matrix_c_with(rows[1], m, 4), m = matrix_c_with(rows[1], m, 5);                                      \
     m = matrix_c_with(rows[1], m, 6), m = matrix_c_with(rows[1], m, 7)
-float over_pair(float v) { return max(v, subgroupShuffleXor(v, 1)); }
 float over_row(float v, bool adds)
 {
     float other = subgroupShuffleXor(v, 1);
