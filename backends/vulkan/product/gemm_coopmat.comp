@@ -19,8 +19,8 @@
 // Operations: 2 TILE_M TILE_N n for 2 (TILE_M + TILE_N) n bytes of shared memory written. Limit: at m 4096, n
 // 4096, k 14336, bf16, on an H200, tiles of 128 x 128 take 1831 us (262 TFLOP/s). The multiplications alone
 // take 830 of them, loads from shared memory 75, two barriers a slice 250, stores 260, loads of operands 410.
-// So a wider tile helps, which has less of all but the first: 128 x 192 takes 1562 us (308 TFLOP/s). Slices of
-// 32, two buffers and two slices in flight are slower, by up to half (docs/log/vulkan.md, the last section).
+// So a wider tile helps, which has less of all but the first: 128 x 192 takes 1562 us (308 TFLOP/s). Slices
+// of 32, two buffers and two slices in flight are slower, by up to half (docs/log/vulkan.md, last section).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
