@@ -18,6 +18,7 @@ enum {
     MAX_EXPERTS = 4096,                 // counters in shared memory of sort_by_expert.comp
     LEAST_TILE_ROWS = 32,
     SIZE = 16,          // columns of a matrix, and rows of the right one
+    SLICE = 64,         // elements of the common dimension that are in shared memory at once
     VECTOR = 16,        // bytes
     EXPANDED_UNIT = 256 // bytes of which the places of expanded weights are multiples
 };
@@ -118,11 +119,10 @@ bool tn_vk_accepts_gemm_tile_f16(const tn_step *step)
 
 // --- tiles -----------------------------------------------------------------------------------------------
 
-// Subgroups along the rows and columns of a tile, blocks of 16 x 16 of each subgroup along both, matrices
-// along the slice of the common dimension that is in shared memory at once, and how many slices shared memory
-// holds. A block is one matrix, or two of 8 rows.
+// Subgroups along the rows and columns of a tile, and blocks of 16 x 16 of each subgroup along both. A block
+// is one matrix, or two of 8 rows.
 typedef struct tile {
-    int32_t teams_m, teams_n, m, n, k, buffers;
+    int32_t teams_m, teams_n, m, n;
     // Time of a workgroup, and of as many as the device has processors while there are more. They differ
     // where several share a processor; where only one fits, a last round of few takes as long as a full one.
     float alone, many;
@@ -130,13 +130,13 @@ typedef struct tile {
 // Times are ns for each element of the common dimension, bf16, on an H200 (docs/log/vulkan.md, the last
 // section), where twenty other tiles, two slices in flight, slices of 32 and two buffers were slower.
 static const tile tiles[] = {
-    {2, 4, 4, 3, 4, 1, 20.5f, 20.5f}, // 128 x 192
-    {2, 4, 4, 2, 4, 1, 16.2f, 16.2f}, // 128 x 128
-    {1, 4, 4, 2, 4, 1, 10.0f, 13.9f}, // 64 x 128
-    {2, 2, 2, 2, 4, 1, 6.9f, 6.5f},   // 64 x 64
-    {1, 4, 2, 2, 4, 1, 7.5f, 6.8f},   // 32 x 128
-    {1, 2, 2, 2, 4, 1, 6.3f, 3.9f},   // 32 x 64
-    {1, 2, 2, 1, 4, 1, 5.2f, 3.5f},   // 32 x 32
+    {2, 4, 4, 3, 20.5f, 20.5f}, // 128 x 192
+    {2, 4, 4, 2, 16.2f, 16.2f}, // 128 x 128
+    {1, 4, 4, 2, 10.0f, 13.9f}, // 64 x 128
+    {2, 2, 2, 2, 6.9f, 6.5f},   // 64 x 64
+    {1, 4, 2, 2, 7.5f, 6.8f},   // 32 x 128
+    {1, 2, 2, 2, 6.3f, 3.9f},   // 32 x 64
+    {1, 2, 2, 1, 5.2f, 3.5f},   // 32 x 32
 };
 
 static int32_t tile_rows(const tile *t)
@@ -154,10 +154,11 @@ static int32_t tile_threads(const tn_vk *v, const tile *t)
     return v->coopmat.subgroup * t->teams_m * t->teams_n;
 }
 
-// Shared memory as the shader has it: slices of both operands, and in their place at the end the sums.
+// Shared memory as the shader has it: a slice of both operands, and in their place at the end the sums.
 static bool fits(const tn_vk *v, const tile *t)
 {
-    int64_t slices = (int64_t)t->buffers * (tile_rows(t) + tile_columns(t)) * (2 * t->k + 1),
+    int64_t slices =
+                (int64_t)(tile_rows(t) + tile_columns(t)) * (SLICE * (int64_t)sizeof(uint16_t) / VECTOR + 1),
             sums = (int64_t)t->teams_m * t->teams_n * v->coopmat.rows * (4 * t->n + 1);
     return TN_MAX(slices, sums) * VECTOR <= v->max_shared && tile_threads(v, t) <= (int32_t)v->max_threads;
 }
@@ -249,7 +250,7 @@ static int64_t most_blocks(const tn_product *p, int64_t rows)
 // As the shaders unpack it (TILE).
 static int32_t tile_constant(const tile *t)
 {
-    return t->teams_m | t->teams_n << 4 | t->m << 8 | t->n << 12 | t->k << 16 | t->buffers << 20;
+    return t->teams_m | t->teams_n << 4 | t->m << 8 | t->n << 12;
 }
 
 static void launch_sort(const tn_step *step, const tn_product *p, const tile *t, tn_vk_dispatch *d)
@@ -326,8 +327,8 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
     bool gated = p->glu != NULL, experts = p->ids != NULL;
     c[C_TILE] = tile_constant(t);
     c[C_THREADS] = tile_threads(d->v, t);
-    c[C_FORM] = (gated ? FORM_GATED : 0) | (experts ? FORM_EXPERTS : 0) |
-                (p->k % (SIZE * t->k) == 0 ? FORM_WHOLE : 0);
+    c[C_FORM] =
+        (gated ? FORM_GATED : 0) | (experts ? FORM_EXPERTS : 0) | (p->k % SLICE == 0 ? FORM_WHOLE : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
     n[TN_VK_N_PRODUCT_RESULT_STRIDE] = (int32_t)tn_vk_row_stride(p->y[i]);
     n[TN_VK_N_PRODUCT_RESIDUAL_STRIDE] = p->residual ? (int32_t)tn_vk_row_stride(p->residual) : 0;

@@ -35,7 +35,7 @@
 
 layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
-layout(constant_id = 2) const uint TILE = 0x212222u;  // as gemm_coopmat.c packs it
+layout(constant_id = 2) const uint TILE = 0x2222u;    // as gemm_coopmat.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
 // Bits: 1 a GLU, 2 experts, 4 slices of the common dimension are whole, 8 all results together, whose weights
@@ -44,14 +44,14 @@ layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
 
 // Subgroups along the rows and columns of a tile, matrices of a subgroup along both (TILE counts their rows
-// by 16), matrices along a slice of the common dimension.
+// by 16), matrices along a slice of the common dimension: convert_16bit.comp pads rows of x to whole slices.
 const uint TEAMS_M = TILE & 15u, TEAMS_N = TILE >> 4 & 15u, M = (TILE >> 8 & 15u) * (16 / MATRIX_ROWS),
-           N = TILE >> 12 & 15u, K = TILE >> 16 & 15u;
-const uint BUFFERS = TILE >> 20, THREADS = LANES * TEAMS_M * TEAMS_N;
+           N = TILE >> 12, K = 4;
+const uint THREADS = LANES * TEAMS_M * TEAMS_N;
 const uint TILE_M = MATRIX_ROWS * TEAMS_M * M, TILE_N = 16 * TEAMS_N * N, DEPTH = 16 * K;
 // Sizes in shared memory, in vectors of 16 bytes. Rows have one more than they need, so that no two rows of a
 // matrix share banks.
-const uint ROW = 2 * K + 1, BUFFER = (TILE_M + TILE_N) * ROW, SUMS_ROW = 4 * N + 1,
+const uint ROW = 2 * K + 1, SLICE = (TILE_M + TILE_N) * ROW, SUMS_ROW = 4 * N + 1,
            SUMS = TEAMS_M * TEAMS_N * MATRIX_ROWS * SUMS_ROW;
 const uint LOADS_X = TILE_M * 2 * K / THREADS, LOADS_W = TILE_N * 2 * K / THREADS;
 const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
@@ -60,7 +60,7 @@ const bool DIRECT = ALIGNED != 0 && TYPE == ELEMENT && TYPE_UP == ELEMENT;
 #define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE))
 const bool GATED = (FORM & 1) != 0, EXPERTS = (FORM & 2) != 0, WHOLE = (FORM & 4) != 0,
            JOINED = (FORM & 8) != 0;
-MATRIX_SPACE(BUFFERS * BUFFER > SUMS ? BUFFERS * BUFFER : SUMS)
+MATRIX_SPACE(SLICE > SUMS ? SLICE : SUMS)
 
 // --- operands ------------------------------------------------------------------------------------------
 
@@ -179,16 +179,16 @@ void expand_slice(uint k0)
 }
 
 // Writes the slice from k0 on to shared memory; what is behind the end of the common dimension becomes 0.
-void store_slice(uint k0, uint buffer_at)
+void store_slice(uint k0)
 {
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
         uint at = thread + i * THREADS;
-        space[buffer_at + at / (2 * K) * ROW + at % (2 * K)] = next_x[i];
+        space[at / (2 * K) * ROW + at % (2 * K)] = next_x[i];
     }
     UNROLL for (uint i = 0; i < LOADS_W; i++) {
         uvec2 place = place_of(i);
         uint kept = WHOLE || k0 + 8 * place.y < n ? 0xffffffffu : 0u;
-        space[buffer_at + (TILE_M + place.x) * ROW + place.y] = next_w[i] & kept;
+        space[(TILE_M + place.x) * ROW + place.y] = next_w[i] & kept;
     }
 }
 
@@ -286,25 +286,24 @@ void main()
     find_addresses();
     fetch_slice(0);
     expand_slice(0);
-    store_slice(0, 0);
+    store_slice(0);
     barrier();
     [[dont_unroll]] for (uint s = 0; s < slices; s++) { // slice s is in shared memory
-        uint now = s % BUFFERS * BUFFER, then = (s + 1) % BUFFERS * BUFFER;
         uint next = min(s + 1, slices - 1) * DEPTH; // the last one twice, so that no branch divides the loop
         fetch_slice(next);
         UNROLL for (uint k = 0; k < K; k++) {
             MatrixA a[M];
             UNROLL for (uint i = 0; i < M; i++)
-                matrix_a(a[i], now + (MATRIX_ROWS * (team_m * M + i)) * ROW + 2 * k, ROW);
+                matrix_a(a[i], (MATRIX_ROWS * (team_m * M + i)) * ROW + 2 * k, ROW);
             UNROLL for (uint j = 0; j < N; j++) {
                 MatrixB b;
-                matrix_b_columns(b, now + (TILE_M + 16 * (team_n * N + j)) * ROW + 2 * k, ROW);
+                matrix_b_columns(b, (TILE_M + 16 * (team_n * N + j)) * ROW + 2 * k, ROW);
                 UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
             }
         }
         expand_slice(next); // while other subgroups still multiply
-        if (BUFFERS == 1) barrier();
-        store_slice(next, then);
+        barrier();
+        store_slice(next);
         barrier();
     }
     uint base = team * MATRIX_ROWS * SUMS_ROW;

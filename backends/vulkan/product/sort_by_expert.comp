@@ -15,7 +15,7 @@
 
 const uint THREADS = 256, MAX_EXPERTS = 4096;
 layout(local_size_x = 256) in;
-layout(constant_id = 2) const uint TILE = 0x212222u; // gemm_coopmat.c
+layout(constant_id = 2) const uint TILE = 0x2222u; // gemm_coopmat.c
 const uint TILE_M = 16 * (TILE & 15u) * (TILE >> 8 & 15u);
 shared uint places[MAX_EXPERTS];
 

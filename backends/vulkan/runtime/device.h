@@ -138,7 +138,7 @@ typedef struct tn_vk {
     bool is_portability;  // VK_KHR_portability_subset: the driver is a layer over another interface
     uint32_t max_shared;  // bytes of a workgroup
     uint32_t max_threads; // of a workgroup
-    int32_t n_processors; // that have workgroups of their own: multiprocessors, compute units
+    int32_t n_processors; // multiprocessors or compute units
     int32_t tile;         // for measurements: tile of GEMM + 1, or heads of attention; 0: chosen by shape
     tn_vk_pipeline *pipelines; // a list, newest first
     tn_vk_memory staging;      // for memory that the host does not see; made at first use
