@@ -38,8 +38,8 @@ layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
 layout(constant_id = 2) const uint TILE = 0x2222u;    // as gemm_coopmat.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
-// Bits: 1 a GLU, 2 experts, 4 slices of the common dimension are whole, 8 all results together, whose weights
-// are the planes of the first one.
+// Bits: 1 a GLU, 2 experts, 4 slices of the common dimension are whole, 8 one dispatch for all results: their
+// weights, which have one plane each, stand in the places of the planes of the first one.
 layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
 
@@ -101,7 +101,7 @@ uvec2 place_of(uint i)
     return uvec2(run / K, 2 * (run % K) + i % 2);
 }
 
-// The result, and the weight, that a column of all results belongs to; its number there.
+// Which result column j of all results belongs to, and its number in that result.
 uvec2 result_of(uint j)
 {
     return j < second_at ? uvec2(0, j) : j < third_at ? uvec2(1, j - second_at) : uvec2(2, j - third_at);
@@ -221,7 +221,7 @@ void activate(uint base, uint first_row, uint first_column)
 // Stores the rows of a matrix, and the columns of a subgroup.
 void finish_rows(uint base, uint first_row, uint first_column)
 {
-    const uint WIDTH = GATED ? 8 * N : 16 * N, EACH = MATRIX_ROWS * WIDTH / LANES; // of an invocation
+    const uint WIDTH = GATED ? 8 * N : 16 * N, EACH = MATRIX_ROWS * WIDTH / LANES;
     bool activated = GATED || args.n[N_PRODUCT_ACT] >= 0;
     if (activated) activate(base, first_row, first_column);
     matrix_sync();
