@@ -110,10 +110,11 @@ static void spoil_all(int32_t *c, uint32_t n)
     if (n == 9) c[0] = TN_TYPE_F16;
 }
 
-// GEMM with cooperative matrices has a tile as constant 2; the tile of GEMM without them has more bits.
+// GEMM with cooperative matrices has a tile of four hexadecimal digits as constant 2; the tiles of the other
+// GEMM kernels have more.
 static void spoil_matrices(int32_t *c, uint32_t n)
 {
-    if (n > 5 && c[2] > 0xffff && c[2] < 1 << 24) c[5] = 1; // as if there were two weights
+    if (n > 5 && c[2] > 0xfff && c[2] <= 0xffff) c[5] = 1; // as if there were two weights
 }
 
 static void quarantine(void)
