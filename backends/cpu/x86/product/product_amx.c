@@ -35,7 +35,7 @@ enum {
 // Types with a minimum per sub-block.
 static const bool has_min[TN_TYPE_COUNT] = {
     [TN_TYPE_Q4_1] = true, [TN_TYPE_Q5_1] = true, [TN_TYPE_Q2_K] = true,
-    [TN_TYPE_Q4_K] = true, [TN_TYPE_Q5_K] = true,
+    [TN_TYPE_Q4_K] = true, [TN_TYPE_Q5_K] = true, [TN_TYPE_IQ1_S] = true,
 };
 
 TN_INLINE __m512 value_of(__m512i byte, __m512 scale, __m512 min)

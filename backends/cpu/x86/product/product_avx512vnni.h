@@ -64,6 +64,28 @@ enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
         0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15                                                 \
     }
 
+// Vector z holds octet z of each block of 32.
+#define EIGHT_BLOCKS(z)                                                                                      \
+    EIGHT_OF(0, z), EIGHT_OF(1, z), EIGHT_OF(2, z), EIGHT_OF(3, z), EIGHT_OF(4, z), EIGHT_OF(5, z),          \
+        EIGHT_OF(6, z), EIGHT_OF(7, z)
+#define ORDER_OCTETS                                                                                         \
+    {                                                                                                        \
+        EIGHT_BLOCKS(0), EIGHT_BLOCKS(1), EIGHT_BLOCKS(2), EIGHT_BLOCKS(3)                                   \
+    }
+// Vector z holds elements 4 z to 4 z + 3 of each 16.
+#define SIXTEEN_QUADS(z)                                                                                     \
+    (z), 4 + (z), 8 + (z), 12 + (z), 16 + (z), 20 + (z), 24 + (z), 28 + (z), 32 + (z), 36 + (z), 40 + (z),   \
+        44 + (z), 48 + (z), 52 + (z), 56 + (z), 60 + (z)
+#define ORDER_QUADS                                                                                          \
+    {                                                                                                        \
+        SIXTEEN_QUADS(0), SIXTEEN_QUADS(1), SIXTEEN_QUADS(2), SIXTEEN_QUADS(3)                               \
+    }
+// The sub-blocks of both.
+#define SUBS_PAIRS                                                                                           \
+    {                                                                                                        \
+        0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7                                                       \
+    }
+
 // The table subs as indices of a permutation; first: of the first sub-block.
 TN_INLINE __m512i lanes_of(const uint8_t *subs, int first)
 {
@@ -125,6 +147,32 @@ TN_INLINE __m512i load_2x32(const uint8_t *p, int stride)
 {
     __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
     return _mm512_inserti64x4(v, _mm256_loadu_si256((const void *)(p + stride)), 1);
+}
+
+// Even (0) or odd (1) words of each 16 bytes of a, then of b.
+TN_INLINE __m512i shuffle_words(__m512i a, __m512i b, const int which)
+{
+    __m512 v = which == 0 ? _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88)
+                          : _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd);
+    return _mm512_castps_si512(v);
+}
+
+// v and its 16-byte chunks turned left by 4, 8 and 12 bytes.
+TN_INLINE void turns(__m512i v, __m512i *u)
+{
+    u[0] = v;
+    u[1] = _mm512_shuffle_epi32(v, 0x39);
+    u[2] = _mm512_shuffle_epi32(v, 0x4e);
+    u[3] = _mm512_shuffle_epi32(v, 0x93);
+}
+
+// 64 bytes of four planes of pairs of bits, as ORDER_PLANES.
+TN_INLINE void unpack_planes(const uint8_t *p, __m512i *u)
+{
+    const __m512i three = _mm512_set1_epi8(3), shifts = _mm512_broadcast_i32x4(_mm_setr_epi32(0, 2, 4, 6));
+    turns(_mm512_loadu_si512(p), u);
+    TN_MATMUL_UNROLL
+    for (int z = 0; z < 4; z++) u[z] = _mm512_and_si512(_mm512_srlv_epi32(u[z], shifts), three);
 }
 
 TN_INLINE __m512i low_nibbles(__m512i v)
@@ -206,6 +254,10 @@ extern const tn_matmul_kernel tn_matmul_q4_0_avx512vnni, tn_matmul_q4_1_avx512vn
     tn_matmul_q5_1_avx512vnni, tn_matmul_q8_0_avx512vnni, tn_matmul_q2_k_avx512vnni,
     tn_matmul_q3_k_avx512vnni, tn_matmul_q4_k_avx512vnni, tn_matmul_q5_k_avx512vnni,
     tn_matmul_q6_k_avx512vnni, tn_matmul_iq4_nl_avx512vnni, tn_matmul_iq4_xs_avx512vnni,
-    tn_matmul_mxfp4_avx512vnni;
+    tn_matmul_mxfp4_avx512vnni, tn_matmul_iq1_s_avx512vnni, tn_matmul_iq1_m_avx512vnni,
+    tn_matmul_iq2_xxs_avx512vnni, tn_matmul_iq2_xs_avx512vnni, tn_matmul_iq2_s_avx512vnni,
+    tn_matmul_iq3_xxs_avx512vnni, tn_matmul_iq3_s_avx512vnni, tn_matmul_tq1_0_avx512vnni,
+    tn_matmul_tq2_0_avx512vnni, tn_matmul_q1_0_avx512vnni, tn_matmul_q2_0_avx512vnni,
+    tn_matmul_nvfp4_avx512vnni;
 
 #endif

@@ -20,21 +20,9 @@ TN_INLINE __m512 scale_i8(__m128i v, __m512 d)
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(v)), d);
 }
 
-// v and its 16-byte chunks turned left by 4, 8 and 12 bytes.
-TN_INLINE void turns(__m512i v, __m512i *u)
-{
-    u[0] = v;
-    u[1] = _mm512_shuffle_epi32(v, 0x39);
-    u[2] = _mm512_shuffle_epi32(v, 0x4e);
-    u[3] = _mm512_shuffle_epi32(v, 0x93);
-}
-
 TN_INLINE void q2_k_unpack(const uint8_t *w, __m512i *u)
 {
-    const __m512i three = _mm512_set1_epi8(3), shifts = _mm512_broadcast_i32x4(_mm_setr_epi32(0, 2, 4, 6));
-    turns(_mm512_loadu_si512(w + 16), u);
-    TN_MATMUL_UNROLL
-    for (int z = 0; z < 4; z++) u[z] = _mm512_and_si512(_mm512_srlv_epi32(u[z], shifts), three);
+    unpack_planes(w + 16, u);
 }
 
 TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
@@ -62,7 +50,7 @@ TN_INLINE void q3_k_unpack(const uint8_t *w, __m512i *u)
     const __m512i four = _mm512_set1_epi8(4); // bits 0 to 3: planes of the first 128, 4 to 7: of the others
     __m512i bits = _mm512_broadcast_i32x4(low), high[4];
     bits = _mm512_mask_slli_epi32(bits, 0xff00, bits, 4);
-    q2_k_unpack(w + 16, u); // the same planes, at 32
+    unpack_planes(w + 32, u);
     turns(load_2_same(w), high);
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++)
