@@ -16,7 +16,7 @@
 
 #define LEVEL avx2
 enum {
-    DOT_PASS_X = 3,  // rows of x per pass of a tile: 6 sums each of int16 and f32, 4 registers for operands
+    DOT_PASS_X = 3,    // rows of x per pass of a tile: 6 sums each of int16 and f32, 4 registers for operands
     SIGNED_BIAS = 0,   // added to signed bytes
     SIGNED_STEP = 128, // bytes of a tile per four elements of 16 rows with signed weights
 };

@@ -57,6 +57,26 @@ TN_INLINE __m256i high_nibbles(__m256i v)
     return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
 }
 
+// A half float in all lanes.
+TN_INLINE __m256 load_f16_all(const uint8_t *p)
+{
+    return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(tn_load_u16(p))));
+}
+
+// Two-bit planes of 64 bytes.
+TN_INLINE void unpack_planes(const uint8_t *p, __m256i *u)
+{
+    const __m256i three = _mm256_set1_epi8(3);
+    TN_MATMUL_UNROLL
+    for (int h = 0; h < 2; h++) {
+        __m256i v = load_i8(p + 32 * h);
+        u[4 * h] = _mm256_and_si256(v, three);
+        u[4 * h + 1] = _mm256_and_si256(_mm256_srli_epi16(v, 2), three);
+        u[4 * h + 2] = _mm256_and_si256(_mm256_srli_epi16(v, 4), three);
+        u[4 * h + 3] = _mm256_and_si256(_mm256_srli_epi16(v, 6), three);
+    }
+}
+
 // Sub-blocks of the lanes of accumulator c as values: 8 lanes of one, or 4 lanes each of two.
 TN_INLINE __m256 lanes_of_1(const __m256 *s, int c)
 {
@@ -126,21 +146,28 @@ TN_INLINE void transpose_8(const __m256 *r, __m256 *v)
 void AT_LEVEL(tn_matmul)(const tn_cpu_task *task);
 
 // Tile products by elements per scale and by how many maddubs results are summed as int16: with weights
-// up to 15: 8, 31: 4, 63: 2 (127 * 63 * 2 * 2 = 32004); signed: bytes from -128 to 127, x negated where w is.
+// up to 15: 8, 31: 4, 63: 2 (127 * 63 * 2 * 2 = 32004), 127: 1; signed: bytes from -128 to 127, x negated
+// where w is.
 
 void AT_LEVEL(tn_matmul_tile_16_steps_4_min)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_16_steps_4)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_16_steps_2)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_16_steps_1)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_steps_8_min)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_steps_8)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_steps_4_min)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_steps_4)(const tn_matmul_tile_args *a);
+void AT_LEVEL(tn_matmul_tile_32_steps_1)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_signed)(const tn_matmul_tile_args *a);
 
 extern const tn_matmul_kernel AT_LEVEL(tn_matmul_q4_0), AT_LEVEL(tn_matmul_q4_1), AT_LEVEL(tn_matmul_q5_0),
     AT_LEVEL(tn_matmul_q5_1), AT_LEVEL(tn_matmul_q8_0), AT_LEVEL(tn_matmul_q2_k), AT_LEVEL(tn_matmul_q3_k),
     AT_LEVEL(tn_matmul_q4_k), AT_LEVEL(tn_matmul_q5_k), AT_LEVEL(tn_matmul_q6_k), AT_LEVEL(tn_matmul_iq4_nl),
-    AT_LEVEL(tn_matmul_iq4_xs), AT_LEVEL(tn_matmul_mxfp4);
+    AT_LEVEL(tn_matmul_iq4_xs), AT_LEVEL(tn_matmul_mxfp4), AT_LEVEL(tn_matmul_iq1_s),
+    AT_LEVEL(tn_matmul_iq1_m), AT_LEVEL(tn_matmul_iq2_xxs), AT_LEVEL(tn_matmul_iq2_xs),
+    AT_LEVEL(tn_matmul_iq2_s), AT_LEVEL(tn_matmul_iq3_xxs), AT_LEVEL(tn_matmul_iq3_s),
+    AT_LEVEL(tn_matmul_tq1_0), AT_LEVEL(tn_matmul_tq2_0), AT_LEVEL(tn_matmul_q1_0), AT_LEVEL(tn_matmul_q2_0),
+    AT_LEVEL(tn_matmul_nvfp4);
 extern const tn_matmul_kernel tn_matmul_f32_avx2, tn_matmul_f16_avx2, tn_matmul_bf16_avx2, tn_matmul_any_avx2;
 
 #endif

@@ -5,11 +5,6 @@
 // product_avx2_tmpl.h, numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product/product_avx2.h"
 
-TN_INLINE __m256 load_f16_all(const uint8_t *p)
-{
-    return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(tn_load_u16(p))));
-}
-
 TN_INLINE __m256 scale_i8(__m128i v, __m256 d) // the lower 8
 {
     return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), d);
@@ -19,20 +14,6 @@ TN_INLINE void scales_16(__m128i v, __m256 d, __m256 *scale)
 {
     scale[0] = scale_i8(v, d);
     scale[1] = scale_i8(_mm_unpackhi_epi64(v, v), d);
-}
-
-// Two-bit planes of 64 bytes.
-TN_INLINE void unpack_planes(const uint8_t *p, __m256i *u)
-{
-    const __m256i three = _mm256_set1_epi8(3);
-    TN_MATMUL_UNROLL
-    for (int h = 0; h < 2; h++) {
-        __m256i v = load_i8(p + 32 * h);
-        u[4 * h] = _mm256_and_si256(v, three);
-        u[4 * h + 1] = _mm256_and_si256(_mm256_srli_epi16(v, 2), three);
-        u[4 * h + 2] = _mm256_and_si256(_mm256_srli_epi16(v, 4), three);
-        u[4 * h + 3] = _mm256_and_si256(_mm256_srli_epi16(v, 6), three);
-    }
 }
 
 // u[z] |= value where bit z of the byte is set

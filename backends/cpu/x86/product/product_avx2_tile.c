@@ -44,8 +44,8 @@ TN_INLINE void dot_sub(const pass *p, int64_t s, int n_x, int sub, int steps, __
     for (int t = 0; t < n_x; t++) {
         x[t] = p->x[t].q + s * sub;
         for (int r = 0; r < 2; r++)
-            dot[r][t] = steps == 0 ? start_signed(min + r * 8, p->x[t].init + s)
-                                   : _mm256_set1_epi32(p->x[t].init[s]);
+            dot[r][t] =
+                steps == 0 ? start_signed(min + r * 8, p->x[t].init + s) : _mm256_set1_epi32(p->x[t].init[s]);
     }
     dot_tile(p->q + s * (sub / 4) * (steps == 0 ? SIGNED_STEP : AVX2_TILE_STEP), x, n_x, sub, steps, dot);
 }
@@ -112,8 +112,10 @@ TN_INLINE void tile_passes(const tn_matmul_tile_args *a, int sub, int steps, boo
 TILE(16_steps_4_min, 16, 4, true)
 TILE(16_steps_4, 16, 4, false)
 TILE(16_steps_2, 16, 2, false)
+TILE(16_steps_1, 16, 1, false)
 TILE(32_steps_8_min, 32, 8, true)
 TILE(32_steps_8, 32, 8, false)
 TILE(32_steps_4_min, 32, 4, true)
 TILE(32_steps_4, 32, 4, false)
+TILE(32_steps_1, 32, 1, false)
 TILE(32_signed, 32, 0, false)

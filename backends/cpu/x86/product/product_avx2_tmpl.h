@@ -6,7 +6,7 @@
 //   SUB          16 or 32: elements per scale
 //   CHAIN        vectors that share their scales and go through one accumulator: 1 or 2
 //   HAS_MIN      1: value = scale * q + min, 0: scale * q
-//   SIGNED       1: bytes are q from -128 to 127, 0: bytes are q + BIAS from 0 to 63 (31 with CHAIN 2)
+//   SIGNED       1: bytes are q from -128 to 127, 0: bytes are q + BIAS from 0 to 127 (63 with CHAIN 2)
 //   BIAS         see there; 0 with SIGNED
 //   ORDER        order of the format, ORDER_* in product_avx2.h
 //   LANES        lanes_of_1 or lanes_of_2: sub-blocks of the lanes of an accumulator

@@ -100,6 +100,12 @@ TN_INLINE __m512 load_subs(const uint8_t *p, int sub)
     return _mm512_zextps256_ps512(_mm256_loadu_ps((const float *)(const void *)p));
 }
 
+// A half float in all lanes.
+TN_INLINE __m512 load_f16_all(const uint8_t *p)
+{
+    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(tn_load_u16(p))));
+}
+
 // One value per lane.
 TN_INLINE __m512 load_lanes(const uint8_t *p)
 {

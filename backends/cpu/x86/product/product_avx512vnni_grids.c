@@ -8,7 +8,7 @@
 // one, so that the indices of a vector are the same bits of its words of the file, and signs the same byte.
 #include "backends/cpu/grids.h"
 #include "backends/cpu/x86/product/product_avx512vnni.h"
-#include "backends/cpu/x86/product/signs.h"
+#include "backends/cpu/x86/product/codes.h"
 
 // --- pieces ------------------------------------------------------------------------------------------------
 
@@ -50,9 +50,16 @@ TN_INLINE __m256i load_8_words(const uint8_t *p)
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
 }
 
-TN_INLINE __m512i rows_of_8(__m256i index, const uint64_t *rows)
+// Rows by their numbers. The instruction keeps what a mask excludes, so without zeros in its place it would
+// wait for what the last group left in the register.
+TN_INLINE __m512i rows_of_8(__m256i numbers, const uint64_t *rows)
 {
-    return _mm512_i32gather_epi64(index, rows, 8);
+    return _mm512_mask_i32gather_epi64(_mm512_setzero_si512(), 0xff, numbers, rows, 8);
+}
+
+TN_INLINE __m512i rows_of_4(__m512i numbers, const uint32_t *rows)
+{
+    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xffff, numbers, rows, 4);
 }
 
 // Bits of a word, moved to another place of it.
@@ -80,25 +87,20 @@ TN_INLINE __m512i quad_signs(__m512i u, __m512i words, int z, int bias)
     return _mm512_mask_sub_epi8(u, minus, _mm512_set1_epi8((char)(2 * bias)), u);
 }
 
-TN_INLINE __m512 all_f16(const uint8_t *p, float factor)
+// d * (factor * (s + half)) for eight integers.
+TN_INLINE __m512 scales_8(__m256i s, float half, float factor, __m512 d)
 {
-    return _mm512_set1_ps(tn_load_f16(p) * factor);
+    __m256 v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(s), _mm256_set1_ps(factor), _mm256_set1_ps(factor * half));
+    return _mm512_mul_ps(_mm512_zextps256_ps512(v), d);
 }
 
-// d * (s + half) for eight integers.
-TN_INLINE __m512 scales_8(__m256i s, float half, __m512 d)
+// Scales of IQ2_XS and IQ2_S, a nibble for each 16: d * (s + 0.5) / 4.
+TN_INLINE __m512 scales_16(const uint8_t *nibbles, __m512 d)
 {
-    __m512 v = _mm512_zextps256_ps512(_mm256_add_ps(_mm256_cvtepi32_ps(s), _mm256_set1_ps(half)));
-    return _mm512_mul_ps(v, d);
-}
-
-// d * (s + half) for the nibbles of eight bytes.
-TN_INLINE __m512 scales_16(const uint8_t *p, float half, __m512 d)
-{
-    __m128i v = _mm_loadl_epi64((const void *)p);
+    __m128i v = _mm_loadl_epi64((const void *)nibbles);
     v = _mm_and_si128(_mm_unpacklo_epi8(v, _mm_srli_epi16(v, 4)), _mm_set1_epi8(15));
     __m512 s = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(v));
-    return _mm512_mul_ps(_mm512_add_ps(s, _mm512_set1_ps(half)), d);
+    return _mm512_mul_ps(_mm512_fmadd_ps(s, _mm512_set1_ps(0.25f), _mm512_set1_ps(0.125f)), d);
 }
 
 // --- IQ2 ---------------------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ TN_INLINE void iq2_xxs_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 iq2_xxs_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return scales_8(_mm256_srli_epi32(iq2_xxs_words(w, 1), 28), 0.5f, all_f16(w, 0.25f));
+    return scales_8(_mm256_srli_epi32(iq2_xxs_words(w, 1), 28), 0.5f, 0.25f, load_f16_all(w));
 }
 
 #define TYPE        iq2_xxs
@@ -147,7 +149,8 @@ TN_INLINE void iq2_xs_unpack(const uint8_t *w, __m512i *u)
     for (int z = 0; z < 4; z++) {
         __m512i index =
             _mm512_and_si512(_mm512_srli_epi64(words, (unsigned)(16 * z)), _mm512_set1_epi64(511));
-        u[z] = octet_signs(_mm512_i64gather_epi64(index, tn_cpu_iq2xs_rows, 8), signs, z, TN_IQ2_BIAS);
+        u[z] = rows_of_8(_mm512_cvtepi64_epi32(index), tn_cpu_iq2xs_rows);
+        u[z] = octet_signs(u[z], signs, z, TN_IQ2_BIAS);
     }
     octets_to_halves(u);
 }
@@ -155,7 +158,7 @@ TN_INLINE void iq2_xs_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 iq2_xs_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return scales_16(w + 66, 0.5f, all_f16(w, 0.25f));
+    return scales_16(w + 66, load_f16_all(w));
 }
 
 #define TYPE        iq2_xs
@@ -184,7 +187,7 @@ TN_INLINE void iq2_s_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 iq2_s_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return scales_16(w + 74, 0.5f, all_f16(w, 0.25f));
+    return scales_16(w + 74, load_f16_all(w));
 }
 
 #define TYPE        iq2_s
@@ -207,14 +210,14 @@ TN_INLINE void iq3_xxs_unpack(const uint8_t *w, __m512i *u)
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++) {
         __m512i at = _mm512_and_si512(_mm512_srli_epi32(index, (unsigned)(8 * z)), byte);
-        u[z] = quad_signs(_mm512_i32gather_epi32(at, tn_cpu_iq3xxs_rows, 4), signs, z, TN_IQ3XXS_BIAS);
+        u[z] = quad_signs(rows_of_4(at, tn_cpu_iq3xxs_rows), signs, z, TN_IQ3XXS_BIAS);
     }
 }
 
 TN_INLINE __m512 iq3_xxs_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return scales_8(_mm256_srli_epi32(load_32(w + 66), 28), 0.5f, all_f16(w, 0.5f));
+    return scales_8(_mm256_srli_epi32(load_32(w + 66), 28), 0.5f, 0.5f, load_f16_all(w));
 }
 
 #define TYPE        iq3_xxs
@@ -239,7 +242,7 @@ TN_INLINE void iq3_s_unpack(const uint8_t *w, __m512i *u)
     for (int z = 0; z < 4; z++) {
         __m512i at = _mm512_and_si512(_mm512_srli_epi32(low, (unsigned)(8 * z)), byte);
         at = _mm512_or_si512(at, _mm512_and_si512(_mm512_srli_epi32(high, (unsigned)z), ninth));
-        u[z] = quad_signs(_mm512_i32gather_epi32(at, tn_cpu_iq3s_rows, 4), signs, z, TN_IQ3S_BIAS);
+        u[z] = quad_signs(rows_of_4(at, tn_cpu_iq3s_rows), signs, z, TN_IQ3S_BIAS);
     }
 }
 
@@ -248,7 +251,7 @@ TN_INLINE __m512 iq3_s_scales(const uint8_t *w, __m512 *min)
     TN_UNUSED(min);
     __m256i v = _mm256_set1_epi32((int)tn_load_u32(w + 106));
     v = _mm256_srlv_epi32(v, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
-    return scales_8(bits_of(v, 0, 4, 1), 1.0f, all_f16(w, 1.0f));
+    return scales_8(bits_of(v, 0, 4, 1), 1.0f, 1.0f, load_f16_all(w));
 }
 
 #define TYPE        iq3_s
@@ -278,7 +281,7 @@ TN_INLINE void iq1_s_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 iq1_s_scales(const uint8_t *w, __m512 *min)
 {
     __m256i h = load_8_words(w + 34);
-    __m512 scale = scales_8(bits_of(h, 12, 3, 1), 1.0f, all_f16(w, 1.0f));
+    __m512 scale = scales_8(bits_of(h, 12, 3, 1), 1.0f, 1.0f, load_f16_all(w));
     __mmask8 minus = _mm256_test_epi32_mask(h, _mm256_set1_epi32(0x8000));
     __m512 shift = _mm512_mask_mov_ps(_mm512_set1_ps(-0.875f), minus, _mm512_set1_ps(-1.125f));
     *min = _mm512_mul_ps(scale, shift);
@@ -321,7 +324,7 @@ TN_INLINE __m512 iq1_m_scales(const uint8_t *w, __m512 *min)
     s = _mm512_srlv_epi32(_mm512_permutexvar_epi32(words, s), shifts);
     s = _mm512_or_si512(_mm512_slli_epi32(_mm512_and_si512(s, _mm512_set1_epi32(7)), 1),
                         _mm512_set1_epi32(1));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(s), _mm512_set1_ps(tn_f16_to_f32(half) * 0.125f));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(s), _mm512_set1_ps(_cvtsh_ss(half) * 0.125f));
 }
 
 #define TYPE        iq1_m

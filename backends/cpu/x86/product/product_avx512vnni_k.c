@@ -5,11 +5,6 @@
 // product_avx512vnni_tmpl.h, numbers: backends/cpu/README.md.
 #include "backends/cpu/x86/product/product_avx512vnni.h"
 
-TN_INLINE __m512 load_f16_all(const uint8_t *p)
-{
-    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(tn_load_u16(p))));
-}
-
 TN_INLINE __m512i load_2_same(const uint8_t *p) // 32 bytes in both halves
 {
     return _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)p));

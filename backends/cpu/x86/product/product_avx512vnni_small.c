@@ -5,6 +5,7 @@
 // product_avx512vnni_tmpl.h, formats: ops/quant/quant_ternary.c and quant_fp4.c, numbers:
 // backends/cpu/README.md.
 #include "backends/cpu/x86/product/product_avx512vnni.h"
+#include "backends/cpu/x86/product/codes.h"
 
 // Bytes 4 l + z of a vector, at the lowest byte of lane l.
 TN_INLINE __m512i byte_of_lanes(__m512i v, int z)
@@ -20,11 +21,6 @@ TN_INLINE __m256i top_trits(__m256i v)
     __m256i one = _mm256_set1_epi8(1);
     __m256i t = _mm256_maskz_mov_epi8(_mm256_cmpge_epu8_mask(v, _mm256_set1_epi8(86)), one);
     return _mm256_mask_add_epi8(t, _mm256_cmpge_epu8_mask(v, _mm256_set1_epi8((char)171)), t, one);
-}
-
-TN_INLINE __m256i times_3(__m256i v)
-{
-    return _mm256_add_epi8(v, _mm256_add_epi8(v, v));
 }
 
 // Blocks of 32 in natural order, as two vectors each of two -> one octet of each block in each vector.
@@ -55,33 +51,19 @@ TN_INLINE void octets_of_blocks(const __m256i *b, __m512i *u)
         0, 0, 1, 1, 4, 4, 5, 5, 2, 2, 3, 3, 6, 6, 7, 7                                                       \
     }
 
-// Digit n of 32 bytes, then of 16, then of 4.
 TN_INLINE void tq1_0_unpack(const uint8_t *w, __m512i *u)
 {
-    __m256i v = _mm256_loadu_si256((const void *)w), b[8];
-    __m128i half = _mm_loadu_si128((const void *)(w + 32)), digits[6];
+    __m256i b[8];
+    trit_bytes(w, b);
     TN_MATMUL_UNROLL
-    for (int n = 0; n < 5; n++) {
-        b[n] = top_trits(v);
-        v = times_3(v);
-        digits[n] = half;
-        half = _mm_add_epi8(half, _mm_add_epi8(half, half));
-    }
-    // Bytes times 1, 3, 9, 27 in 32 bits: carries leave what is below them as it is, and three are cut off.
-    __m128i last = _mm_and_si128(_mm_set1_epi32((int)tn_load_u32(w + 48)), _mm_set1_epi32(0x00ff00ff));
-    __m128i odd = _mm_srli_epi16(_mm_set1_epi32((int)tn_load_u32(w + 48)), 8);
-    const __m128i powers = _mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27);
-    last = _mm_and_si128(_mm_mullo_epi16(last, powers), _mm_set1_epi16(255));
-    digits[5] = _mm_or_si128(last, _mm_slli_epi16(_mm_mullo_epi16(odd, powers), 8));
-    TN_MATMUL_UNROLL
-    for (int n = 0; n < 3; n++) b[5 + n] = top_trits(_mm256_set_m128i(digits[2 * n + 1], digits[2 * n]));
+    for (int n = 0; n < 8; n++) b[n] = top_trits(b[n]);
     octets_of_blocks(b, u);
 }
 
 TN_INLINE __m512 tq1_0_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return _mm512_zextps256_ps512(_mm256_set1_ps(tn_load_f16(w + 52)));
+    return _mm512_maskz_mov_ps(255, load_f16_all(w + 52));
 }
 
 #define TYPE        tq1_0
@@ -104,7 +86,7 @@ TN_INLINE void tq2_0_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 tq2_0_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return _mm512_zextps256_ps512(_mm256_set1_ps(tn_load_f16(w + 64)));
+    return _mm512_maskz_mov_ps(255, load_f16_all(w + 64));
 }
 
 #define TYPE    tq2_0
@@ -142,8 +124,8 @@ TN_INLINE void q1_0_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 q1_0_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    __m256 d = _mm256_set_m128(_mm_set1_ps(tn_load_f16(w + 18)), _mm_set1_ps(tn_load_f16(w)));
-    return _mm512_zextps256_ps512(d);
+    __m512 d = _mm512_mask_mov_ps(load_f16_all(w), 0xf0, load_f16_all(w + 18));
+    return _mm512_maskz_mov_ps(255, d);
 }
 
 #define TYPE        q1_0
@@ -174,9 +156,10 @@ TN_INLINE void q2_0_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 q2_0_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    __m256 d = _mm256_castps128_ps256(
-        _mm_setr_ps(tn_load_f16(w), tn_load_f16(w + 18), tn_load_f16(w + 36), tn_load_f16(w + 54)));
-    return _mm512_zextps256_ps512(_mm256_permutevar8x32_ps(d, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3)));
+    __m128i d = _mm_setr_epi16((short)tn_load_u16(w), 0, (short)tn_load_u16(w + 18), 0,
+                               (short)tn_load_u16(w + 36), 0, (short)tn_load_u16(w + 54), 0);
+    d = _mm_or_si128(d, _mm_slli_epi32(d, 16)); // each for two sub-blocks
+    return _mm512_zextps256_ps512(_mm256_cvtph_ps(d));
 }
 
 #define TYPE        q2_0
