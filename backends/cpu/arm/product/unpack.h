@@ -60,6 +60,13 @@ TN_INLINE int8x16_t iq4_values(void)
     return vld1q_s8(values);
 }
 
+// Twice E2M1, of MXFP4 and NVFP4.
+TN_INLINE int8x16_t fp4_values(void)
+{
+    static const int8_t values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    return vld1q_s8(values);
+}
+
 // u | value where bits and mask have a bit in common
 TN_INLINE int8x16_t add_bits(int8x16_t u, uint8x16_t bits, uint8x16_t mask, uint8_t value)
 {
@@ -211,9 +218,8 @@ TN_INLINE void iq4_nl_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *
 
 TN_INLINE void mxfp4_unpack(const uint8_t *w, int h, int8x16_t *u)
 {
-    static const int8_t values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}; // twice E2M1
     unpack_blocks(w + 1 + h * 4 * 17, 17, u);
-    look_up(vld1q_s8(values), u);
+    look_up(fp4_values(), u);
 }
 
 // 2^(e - 128), below 2^-126 as subnormals.
