@@ -25,10 +25,13 @@ static uint64_t pair_of(uint32_t low, uint32_t high)
     return low | (uint64_t)high << 32;
 }
 
-// Octet r of the group. Files, and so all that this reads, have the lowest byte first.
-static void put_octet(tn_cpu_unpacked *u, int r, uint64_t bytes)
+// Octet r of the group less the bias, which no byte of it is below: with the top bit set and cleared around
+// it, no byte borrows from the next one.
+static void put_octet(tn_cpu_unpacked *u, int r, uint64_t bytes, uint64_t bias)
 {
-    for (int i = 0; i < 8; i++) u->q[8 * r + i] = (int8_t)(bytes >> 8 * i & 255);
+    const uint64_t top = ALL_8(0x80ull);
+    bytes = ((bytes | top) - ALL_8(bias)) ^ top;
+    for (int i = 0; i < 8; i++) u->q[8 * r + i] = (int8_t)(bytes >> 8 * i & 255); // one store
 }
 
 void tn_cpu_unpack_iq2_xxs(const uint8_t *b, tn_cpu_unpacked *u)
@@ -40,10 +43,9 @@ void tn_cpu_unpack_iq2_xxs(const uint8_t *b, tn_cpu_unpacked *u)
         set_block(u, g, d * (0.5f + (float)(word >> 28)), 0.0f);
         for (int l = 0; l < 4; l++) {
             uint32_t signs = tn_iq_signs(word >> 7 * l & 127u);
-            put_octet(u, 4 * g + l, with_signs(tn_cpu_iq2xxs_rows[rows[l]], signs, TN_IQ2_BIAS));
+            put_octet(u, 4 * g + l, with_signs(tn_cpu_iq2xxs_rows[rows[l]], signs, TN_IQ2_BIAS), TN_IQ2_BIAS);
         }
     }
-    add_all(u->q, -TN_IQ2_BIAS);
 }
 
 // Scales of IQ2_XS and IQ2_S: nibbles, one for each 16.
@@ -60,9 +62,9 @@ void tn_cpu_unpack_iq2_xs(const uint8_t *b, tn_cpu_unpacked *u)
     scales_iq2(b + 66, tn_load_f16(b), u);
     for (int r = 0; r < 32; r++) {
         uint32_t v = tn_load_u16(b + 2 + 2 * r);
-        put_octet(u, r, with_signs(tn_cpu_iq2xs_rows[v & 511u], tn_iq_signs(v >> 9), TN_IQ2_BIAS));
+        put_octet(u, r, with_signs(tn_cpu_iq2xs_rows[v & 511u], tn_iq_signs(v >> 9), TN_IQ2_BIAS),
+                  TN_IQ2_BIAS);
     }
-    add_all(u->q, -TN_IQ2_BIAS);
 }
 
 void tn_cpu_unpack_iq2_s(const uint8_t *b, tn_cpu_unpacked *u)
@@ -70,9 +72,8 @@ void tn_cpu_unpack_iq2_s(const uint8_t *b, tn_cpu_unpacked *u)
     scales_iq2(b + 74, tn_load_f16(b), u);
     for (int r = 0; r < 32; r++) {
         uint32_t row = b[2 + r] | (b[66 + r / 4] >> 2 * (r % 4) & 3u) << 8;
-        put_octet(u, r, with_signs(tn_cpu_iq2s_rows[row], b[34 + r], TN_IQ2_BIAS));
+        put_octet(u, r, with_signs(tn_cpu_iq2s_rows[row], b[34 + r], TN_IQ2_BIAS), TN_IQ2_BIAS);
     }
-    add_all(u->q, -TN_IQ2_BIAS);
 }
 
 void tn_cpu_unpack_iq3_xxs(const uint8_t *b, tn_cpu_unpacked *u)
@@ -85,10 +86,9 @@ void tn_cpu_unpack_iq3_xxs(const uint8_t *b, tn_cpu_unpacked *u)
         for (int l = 0; l < 4; l++) {
             uint64_t v = pair_of(tn_cpu_iq3xxs_rows[rows[2 * l]], tn_cpu_iq3xxs_rows[rows[2 * l + 1]]);
             uint32_t signs = tn_iq_signs(word >> 7 * l & 127u);
-            put_octet(u, 4 * g + l, with_signs(v, signs, TN_IQ3XXS_BIAS));
+            put_octet(u, 4 * g + l, with_signs(v, signs, TN_IQ3XXS_BIAS), TN_IQ3XXS_BIAS);
         }
     }
-    add_all(u->q, -TN_IQ3XXS_BIAS);
 }
 
 void tn_cpu_unpack_iq3_s(const uint8_t *b, tn_cpu_unpacked *u)
@@ -100,9 +100,8 @@ void tn_cpu_unpack_iq3_s(const uint8_t *b, tn_cpu_unpacked *u)
         uint32_t high = (uint32_t)b[66 + r / 4] >> 2 * (r % 4);
         uint32_t low_row = b[2 + 2 * r] | (high & 1u) << 8, high_row = b[3 + 2 * r] | (high & 2u) << 7;
         uint64_t v = pair_of(tn_cpu_iq3s_rows[low_row], tn_cpu_iq3s_rows[high_row]);
-        put_octet(u, r, with_signs(v, b[74 + r], TN_IQ3S_BIAS));
+        put_octet(u, r, with_signs(v, b[74 + r], TN_IQ3S_BIAS), TN_IQ3S_BIAS);
     }
-    add_all(u->q, -TN_IQ3S_BIAS);
 }
 
 // value = scale * (code - 1 + shift)
@@ -114,7 +113,7 @@ void tn_cpu_unpack_iq1_s(const uint8_t *b, tn_cpu_unpacked *u)
         float scale = d * (float)(2 * (h >> 12 & 7u) + 1);
         set_block(u, g, scale, scale * (h >> 15 ? -1.125f : -0.875f));
         for (int l = 0; l < 4; l++)
-            put_octet(u, 4 * g + l, tn_cpu_iq1_rows[b[2 + 4 * g + l] | (h >> 3 * l & 7u) << 8]);
+            put_octet(u, 4 * g + l, tn_cpu_iq1_rows[b[2 + 4 * g + l] | (h >> 3 * l & 7u) << 8], 0);
     }
 }
 
@@ -132,7 +131,6 @@ void tn_cpu_unpack_iq1_m(const uint8_t *b, tn_cpu_unpacked *u)
     for (int r = 0; r < 32; r++) {
         uint32_t nibble = b[32 + r / 2] >> 4 * (r % 2) & 15u;
         uint64_t row = tn_cpu_iq1_rows[b[r] | (nibble & 7u) << 8];
-        put_octet(u, r, row * 8 + (nibble & 8u ? 0 : ALL_8(2ull)));
+        put_octet(u, r, row * 8 + (nibble & 8u ? 0 : ALL_8(2ull)), 9);
     }
-    add_all(u->q, -9);
 }

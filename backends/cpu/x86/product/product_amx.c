@@ -275,11 +275,15 @@ static const tn_matmul_kernel from_bf16 = KERNEL(pack_bf16);
 static const tn_matmul_kernel from_quant = KERNEL(pack_quant);
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_BF16] = &from_bf16,    [TN_TYPE_Q4_0] = &from_quant,  [TN_TYPE_Q4_1] = &from_quant,
-    [TN_TYPE_Q5_0] = &from_quant,   [TN_TYPE_Q5_1] = &from_quant,  [TN_TYPE_Q8_0] = &from_quant,
-    [TN_TYPE_Q2_K] = &from_quant,   [TN_TYPE_Q3_K] = &from_quant,  [TN_TYPE_Q4_K] = &from_quant,
-    [TN_TYPE_Q5_K] = &from_quant,   [TN_TYPE_Q6_K] = &from_quant,  [TN_TYPE_IQ4_NL] = &from_quant,
-    [TN_TYPE_IQ4_XS] = &from_quant, [TN_TYPE_MXFP4] = &from_quant,
+    [TN_TYPE_BF16] = &from_bf16,    [TN_TYPE_Q4_0] = &from_quant,    [TN_TYPE_Q4_1] = &from_quant,
+    [TN_TYPE_Q5_0] = &from_quant,   [TN_TYPE_Q5_1] = &from_quant,    [TN_TYPE_Q8_0] = &from_quant,
+    [TN_TYPE_Q2_K] = &from_quant,   [TN_TYPE_Q3_K] = &from_quant,    [TN_TYPE_Q4_K] = &from_quant,
+    [TN_TYPE_Q5_K] = &from_quant,   [TN_TYPE_Q6_K] = &from_quant,    [TN_TYPE_IQ4_NL] = &from_quant,
+    [TN_TYPE_IQ4_XS] = &from_quant, [TN_TYPE_MXFP4] = &from_quant,   [TN_TYPE_IQ1_S] = &from_quant,
+    [TN_TYPE_IQ1_M] = &from_quant,  [TN_TYPE_IQ2_XXS] = &from_quant, [TN_TYPE_IQ2_XS] = &from_quant,
+    [TN_TYPE_IQ2_S] = &from_quant,  [TN_TYPE_IQ3_XXS] = &from_quant, [TN_TYPE_IQ3_S] = &from_quant,
+    [TN_TYPE_TQ1_0] = &from_quant,  [TN_TYPE_TQ2_0] = &from_quant,   [TN_TYPE_Q1_0] = &from_quant,
+    [TN_TYPE_Q2_0] = &from_quant,   [TN_TYPE_NVFP4] = &from_quant,
 };
 
 static const tn_matmul_isa amx = {
