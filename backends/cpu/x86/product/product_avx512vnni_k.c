@@ -23,9 +23,10 @@ TN_INLINE void q2_k_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 q2_k_scales(const uint8_t *w, __m512 *min)
 {
     __m128i v = _mm_loadu_si128((const void *)w), low = _mm_set1_epi8(15);
-    __m512 d = load_f16_all(w + 80), dmin = load_f16_all(w + 82);
-    *min = scale_i8(_mm_and_si128(_mm_srli_epi16(v, 4), low), _mm512_sub_ps(_mm512_setzero_ps(), dmin));
-    return scale_i8(_mm_and_si128(v, low), d);
+    __m128i halves = _mm_cvtsi32_si128((int)(tn_load_u32(w + 80) ^ 0x80000000u));
+    __m128 d = _mm_cvtph_ps(halves); // d, -dmin
+    *min = scale_i8(_mm_and_si128(_mm_srli_epi16(v, 4), low), _mm512_broadcastss_ps(_mm_movehdup_ps(d)));
+    return scale_i8(_mm_and_si128(v, low), _mm512_broadcastss_ps(d));
 }
 
 #define TYPE        q2_k

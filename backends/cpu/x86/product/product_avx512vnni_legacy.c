@@ -11,20 +11,34 @@ TN_INLINE void unpack_nibbles(const uint8_t *p, int stride, __m512i *u)
     quarters_of_nibbles(load_4x16(p, stride), load_4x16(p + 4 * stride, stride), u);
 }
 
-TN_INLINE __m128i load_4_u32(const uint8_t *p, int stride) // of blocks 0, 4, 1, 5
+// Scales and minima of 8 blocks, from words of two half floats each.
+TN_INLINE __m512 scales_and_mins(__m256i words)
 {
-    return _mm_setr_epi32((int)tn_load_u32(p), (int)tn_load_u32(p + 4 * stride), (int)tn_load_u32(p + stride),
-                          (int)tn_load_u32(p + 5 * stride));
+    const __m256i halves =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    __m256i v = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(words, halves), 0xd8);
+    return _mm512_cvtph_ps(v);
 }
 
-// Fifth bits of 8 blocks, 32 bits each at h + stride * block.
-TN_INLINE void add_fifth_bits(const uint8_t *h, int stride, __m512i *u)
+// Of one group, and of two.
+TN_INLINE __m512 first_halves(__m512 v, __m512 *second)
+{
+    *second = _mm512_zextps256_ps512(_mm512_extractf32x8_ps(v, 1));
+    return _mm512_zextps256_ps512(_mm512_castps512_ps256(v));
+}
+
+TN_INLINE __m512 first_halves_2(__m512 a, __m512 b, __m512 *second)
+{
+    *second = _mm512_shuffle_f32x4(a, b, 0xee);
+    return _mm512_shuffle_f32x4(a, b, 0x44);
+}
+
+// Fifth bits of 8 blocks, in the order 0, 4, 1, 5, 2, 6, 3, 7.
+TN_INLINE void add_fifth_bits(__m256i v, __m512i *u)
 {
     const __m512i sixteen = _mm512_set1_epi8(16);
     const __m256i bytes =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    __m256i v = _mm256_castsi128_si256(load_4_u32(h, stride));
-    v = _mm256_inserti128_si256(v, load_4_u32(h + 2 * stride, stride), 1);
     v = _mm256_shuffle_epi8(v, bytes); // byte i of four blocks in word i of each half
     v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
@@ -85,10 +99,24 @@ TN_INLINE void q4_1_unpack(const uint8_t *w, __m512i *u)
     unpack_nibbles(w + 4, 20, u);
 }
 
+// What lies at the start of each block comes out of whole vectors by permutations, here and below: fewer
+// shuffles than a load for each block takes. No vector reads beyond the group.
+TN_INLINE __m512 q4_1_heads(const uint8_t *w)
+{
+    const __m512i words = _mm512_setr_epi32(0, 5, 10, 15, 0, 5, 10, 15, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512i v = _mm512_permutexvar_epi32(words, _mm512_loadu_si512(w));
+    v = _mm512_mask_permutexvar_epi32(v, 0xf0, words, _mm512_loadu_si512(w + 80));
+    return scales_and_mins(_mm512_castsi512_si256(v));
+}
+
 TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
 {
-    *min = load_8_f16(w + 2, 20);
-    return load_8_f16(w, 20);
+    return first_halves(q4_1_heads(w), min);
+}
+
+TN_INLINE __m512 q4_1_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
+{
+    return first_halves_2(q4_1_heads(v), q4_1_heads(w), min);
 }
 
 #define TYPE        q4_1
@@ -99,19 +127,34 @@ TN_INLINE __m512 q4_1_scales(const uint8_t *w, __m512 *min)
 #define SUBS        SUBS_32
 #define GROUP_SIZE  160
 #define BLOCK_ELEMS 32
-#define PAIRS       0
+#define PAIRS       1
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
+
+// Scales in the first 8 words, fifth bits in the last 16.
+TN_INLINE __m512i q5_0_heads(const uint8_t *w)
+{
+    const __m512i words = _mm512_set_epi16(23, 22, 2, 1, 12, 11, 24, 23, 24, 23, 13, 12, 13, 12, 2, 1, //
+                                           0, 0, 0, 0, 0, 0, 0, 0, 21, 10, 22, 11, 0, 22, 11, 0);
+    __m512i v = _mm512_permutexvar_epi16(words, _mm512_loadu_si512(w));
+    v = _mm512_mask_permutexvar_epi16(v, 0x30cc0038, words, _mm512_loadu_si512(w + 66));     // blocks 3, 4, 5
+    return _mm512_mask_permutexvar_epi16(v, 0xcc0000c0, words, _mm512_loadu_si512(w + 112)); // 6, 7
+}
 
 TN_INLINE void q5_0_unpack(const uint8_t *w, __m512i *u)
 {
     unpack_nibbles(w + 6, 22, u);
-    add_fifth_bits(w + 2, 22, u);
+    add_fifth_bits(_mm512_extracti64x4_epi64(q5_0_heads(w), 1), u);
 }
 
 TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    return load_8_f16(w, 22);
+    return _mm512_zextps256_ps512(_mm256_cvtph_ps(_mm512_castsi512_si128(q5_0_heads(w))));
+}
+
+TN_INLINE __m512 q5_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
+{
+    return _mm512_insertf32x8(q5_0_scales(v, min), _mm512_castps512_ps256(q5_0_scales(w, min)), 1);
 }
 
 #define TYPE        q5_0
@@ -122,19 +165,33 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 #define SUBS        SUBS_32
 #define GROUP_SIZE  176
 #define BLOCK_ELEMS 32
-#define PAIRS       0
+#define PAIRS       1
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
+
+// Scales and minima in the first half, fifth bits in the second.
+TN_INLINE __m512i q5_1_heads(const uint8_t *w)
+{
+    const __m512i words = _mm512_setr_epi32(0, 6, 12, 0, 6, 12, 4, 10, 1, 7, 7, 13, 13, 5, 1, 11);
+    __m512i v = _mm512_permutexvar_epi32(words, _mm512_loadu_si512(w));
+    v = _mm512_mask_permutexvar_epi32(v, 0x4a38, words, _mm512_loadu_si512(w + 72));     // blocks 3, 4, 5
+    return _mm512_mask_permutexvar_epi32(v, 0xa0c0, words, _mm512_loadu_si512(w + 128)); // 6, 7
+}
 
 TN_INLINE void q5_1_unpack(const uint8_t *w, __m512i *u)
 {
     unpack_nibbles(w + 8, 24, u);
-    add_fifth_bits(w + 4, 24, u);
+    add_fifth_bits(_mm512_extracti64x4_epi64(q5_1_heads(w), 1), u);
 }
 
 TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
 {
-    *min = load_8_f16(w + 2, 24);
-    return load_8_f16(w, 24);
+    return first_halves(scales_and_mins(_mm512_castsi512_si256(q5_1_heads(w))), min);
+}
+
+TN_INLINE __m512 q5_1_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
+{
+    return first_halves_2(scales_and_mins(_mm512_castsi512_si256(q5_1_heads(v))),
+                          scales_and_mins(_mm512_castsi512_si256(q5_1_heads(w))), min);
 }
 
 #define TYPE        q5_1
@@ -145,7 +202,7 @@ TN_INLINE __m512 q5_1_scales(const uint8_t *w, __m512 *min)
 #define SUBS        SUBS_32
 #define GROUP_SIZE  192
 #define BLOCK_ELEMS 32
-#define PAIRS       0
+#define PAIRS       1
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
 TN_INLINE void q8_0_unpack(const uint8_t *w, __m512i *u)
@@ -215,11 +272,20 @@ TN_INLINE void mxfp4_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    __m256i e = _mm256_and_si256(_mm256_cvtepu16_epi32(load_8_u16(w, 17)), _mm256_set1_epi32(255));
+    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512i v = _mm512_permutexvar_epi32(words, _mm512_loadu_si512(w));
+    v = _mm512_mask_permutexvar_epi32(v, 0xf0, words, _mm512_loadu_si512(w + 68));
+    __m256i e = _mm256_srlv_epi32(_mm512_castsi512_si256(v), _mm256_setr_epi32(0, 8, 16, 24, 0, 8, 16, 24));
+    e = _mm256_and_si256(e, _mm256_set1_epi32(255));
     __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
     __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000), e);
     __mmask8 is_small = _mm256_cmplt_epi32_mask(e, _mm256_set1_epi32(2));
     return _mm512_zextps256_ps512(_mm256_castsi256_ps(_mm256_mask_mov_epi32(normal, is_small, small)));
+}
+
+TN_INLINE __m512 mxfp4_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
+{
+    return _mm512_insertf32x8(mxfp4_scales(v, min), _mm512_castps512_ps256(mxfp4_scales(w, min)), 1);
 }
 
 #define TYPE        mxfp4
@@ -230,5 +296,5 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 #define SUBS        SUBS_32
 #define GROUP_SIZE  136
 #define BLOCK_ELEMS 32
-#define PAIRS       0
+#define PAIRS       1
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
