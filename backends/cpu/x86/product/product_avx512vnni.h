@@ -226,6 +226,12 @@ TN_INLINE __m512 load_8_f16(const uint8_t *p, int stride)
     return _mm512_zextps256_ps512(_mm256_cvtph_ps(load_8_u16(p, stride)));
 }
 
+// Eight values of one row, then those of another one.
+TN_INLINE __m512 both_rows(__m512 a, __m512 b)
+{
+    return _mm512_insertf32x8(a, _mm512_castps512_ps256(b), 1);
+}
+
 // 16 rows of 64 bytes -> v[i] = bytes 4i..4i+3 of all rows.
 TN_INLINE void transpose_16(const uint8_t *rows, __m512i *v)
 {

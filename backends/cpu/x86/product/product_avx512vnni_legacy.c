@@ -79,8 +79,7 @@ TN_INLINE __m512 q4_0_scales(const uint8_t *w, __m512 *min)
 
 TN_INLINE __m512 q4_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
 {
-    __m512 a = q4_0_scales(v, min), b = q4_0_scales(w, min);
-    return _mm512_insertf32x8(a, _mm512_castps512_ps256(b), 1);
+    return both_rows(q4_0_scales(v, min), q4_0_scales(w, min));
 }
 
 #define TYPE        q4_0
@@ -154,7 +153,7 @@ TN_INLINE __m512 q5_0_scales(const uint8_t *w, __m512 *min)
 
 TN_INLINE __m512 q5_0_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
 {
-    return _mm512_insertf32x8(q5_0_scales(v, min), _mm512_castps512_ps256(q5_0_scales(w, min)), 1);
+    return both_rows(q5_0_scales(v, min), q5_0_scales(w, min));
 }
 
 #define TYPE        q5_0
@@ -285,7 +284,7 @@ TN_INLINE __m512 mxfp4_scales(const uint8_t *w, __m512 *min)
 
 TN_INLINE __m512 mxfp4_scales_2(const uint8_t *v, const uint8_t *w, __m512 *min)
 {
-    return _mm512_insertf32x8(mxfp4_scales(v, min), _mm512_castps512_ps256(mxfp4_scales(w, min)), 1);
+    return both_rows(mxfp4_scales(v, min), mxfp4_scales(w, min));
 }
 
 #define TYPE        mxfp4

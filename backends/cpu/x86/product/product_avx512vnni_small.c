@@ -16,20 +16,21 @@ TN_INLINE __m512i byte_of_lanes(__m512i v, int z)
 // --- ternary -----------------------------------------------------------------------------------------------
 
 // Top digits in base 3 of bytes: 3 v / 256.
-TN_INLINE __m256i top_trits(__m256i v)
+TN_INLINE __m512i top_trits(__m512i v)
 {
-    __m256i one = _mm256_set1_epi8(1);
-    __m256i t = _mm256_maskz_mov_epi8(_mm256_cmpge_epu8_mask(v, _mm256_set1_epi8(86)), one);
-    return _mm256_mask_add_epi8(t, _mm256_cmpge_epu8_mask(v, _mm256_set1_epi8((char)171)), t, one);
+    __m512i one = _mm512_set1_epi8(1);
+    __m512i t = _mm512_maskz_mov_epi8(_mm512_cmpge_epu8_mask(v, _mm512_set1_epi8(86)), one);
+    return _mm512_mask_add_epi8(t, _mm512_cmpge_epu8_mask(v, _mm512_set1_epi8((char)171)), t, one);
 }
 
-// Blocks of 32 in natural order, as two vectors each of two -> one octet of each block in each vector.
-TN_INLINE void octets_of_blocks(const __m256i *b, __m512i *u)
+TN_INLINE void tq1_0_unpack(const uint8_t *w, __m512i *u)
 {
+    __m256i b[8];
     __m512i v[4];
+    trit_bytes(w, b);
     TN_MATMUL_UNROLL
     for (int i = 0; i < 4; i++) // blocks i and i + 4
-        v[i] = _mm512_inserti64x4(_mm512_castsi256_si512(b[i]), b[i + 4], 1);
+        v[i] = top_trits(_mm512_inserti64x4(_mm512_castsi256_si512(b[i]), b[i + 4], 1));
     __m512i a0 = _mm512_unpacklo_epi64(v[0], v[1]), a1 = _mm512_unpackhi_epi64(v[0], v[1]);
     __m512i b0 = _mm512_unpacklo_epi64(v[2], v[3]), b1 = _mm512_unpackhi_epi64(v[2], v[3]);
     u[0] = _mm512_shuffle_i64x2(a0, b0, 0x88);
@@ -37,7 +38,8 @@ TN_INLINE void octets_of_blocks(const __m256i *b, __m512i *u)
     u[2] = _mm512_shuffle_i64x2(a0, b0, 0xdd);
     u[3] = _mm512_shuffle_i64x2(a1, b1, 0xdd);
 }
-// Of which vector z has octet z of these blocks.
+
+// Vector z has octet z of each block.
 #define ORDER_BLOCK(b, z) 8 * (b) + 2 * (z), 8 * (b) + 2 * (z) + 1
 #define ORDER_TRITS_OF(z)                                                                                    \
     ORDER_BLOCK(0, z), ORDER_BLOCK(1, z), ORDER_BLOCK(4, z), ORDER_BLOCK(5, z), ORDER_BLOCK(2, z),           \
@@ -50,15 +52,6 @@ TN_INLINE void octets_of_blocks(const __m256i *b, __m512i *u)
     {                                                                                                        \
         0, 0, 1, 1, 4, 4, 5, 5, 2, 2, 3, 3, 6, 6, 7, 7                                                       \
     }
-
-TN_INLINE void tq1_0_unpack(const uint8_t *w, __m512i *u)
-{
-    __m256i b[8];
-    trit_bytes(w, b);
-    TN_MATMUL_UNROLL
-    for (int n = 0; n < 8; n++) b[n] = top_trits(b[n]);
-    octets_of_blocks(b, u);
-}
 
 TN_INLINE __m512 tq1_0_scales(const uint8_t *w, __m512 *min)
 {
