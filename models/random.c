@@ -6,7 +6,8 @@
 //
 // Quantising billions of values would take minutes. So about 1 MB of normal values is quantised per type
 // and row length, and rows are put together from runs of its blocks at random places. Every block is one that
-// an encoder wrote, and equal rows (which would give equal logits) practically never occur.
+// an encoder wrote, or of random bits for types without one, and equal rows (which would give equal logits)
+// practically never occur.
 #include "core/compiler.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -166,6 +167,24 @@ static void normal_values(uint64_t state, float mean, float deviation, float *x,
     }
 }
 
+// Blocks of a type that has no encoder: bytes at random until one is valid and its deviation is within a
+// factor of two of the given one. About one in ten is, because their scales are floats of 16 bits.
+static void random_blocks(const pool *p, uint64_t state, float deviation, uint8_t *to, int64_t n_blocks)
+{
+    float values[POOL_PIECE];
+    size_t size = tn_dtype_block_size(p->type);
+    int64_t n = tn_dtype_block_elems(p->type);
+    for (uint8_t *end = to + (size_t)n_blocks * size; to < end;) {
+        for (size_t j = 0; j < size; j++) to[j] = (uint8_t)(next_random(&state) >> 40);
+        if (!tn_quant_row_valid(p->type, to, n)) continue;
+        float squares = 0.0f;
+        tn_quant_info_get(p->type)->to_f32(to, values, n);
+        for (int64_t j = 0; j < n; j++) squares += values[j] * values[j];
+        float ratio = squares / ((float)n * deviation * deviation);
+        if (ratio >= 0.25f && ratio <= 4.0f) to += size;
+    }
+}
+
 static void fill_pool(void *arg, int32_t thread, int32_t team)
 {
     const pool *p = arg;
@@ -176,8 +195,13 @@ static void fill_pool(void *arg, int32_t thread, int32_t team)
     for (int64_t i = thread; i * POOL_PIECE < n; i += team) {
         int64_t first = i * POOL_PIECE, piece = TN_MIN(n - first, POOL_PIECE);
         uint64_t state = stream(p->seed, (uint64_t)p->type << 32 | (uint64_t)p->n_in, (uint64_t)i);
+        uint8_t *to = p->blocks + tn_dtype_row_size(p->type, first);
+        if (!tn_quant_info_get(p->type)->from_f32) {
+            random_blocks(p, state, deviation, to, piece / tn_dtype_block_elems(p->type));
+            continue;
+        }
         normal_values(state, mean, deviation, x, POOL_PIECE);
-        tn_quant_info_get(p->type)->from_f32(x, p->blocks + tn_dtype_row_size(p->type, first), piece, NULL);
+        tn_quant_info_get(p->type)->from_f32(x, to, piece, NULL);
     }
 }
 
@@ -305,8 +329,8 @@ static tn_status add_tensor(builder *b, const char *name, const tensor_row *row)
     t->is_bias = row->when == QKV_BIAS;
     t->type =
         b->mix ? tn_quant_mix_pick(&b->state, name, TN_TYPE_F32, t->n_dims, t->ne) : single_type(b, name, t);
-    if (!tn_quant_info_get(t->type)->from_f32)
-        return tn_fail(b->ctx, TN_ERR_UNSUPPORTED, "type %s cannot be written", tn_dtype_name(t->type));
+    if (!tn_quant_info_get(t->type)->to_f32)
+        return tn_fail(b->ctx, TN_ERR_UNSUPPORTED, "type %s is no type of weights", tn_dtype_name(t->type));
     b->n_tensors++;
     return tn_gguf_writer_add_tensor(b->writer, name, t->type, t->n_dims, t->ne);
 }
