@@ -329,7 +329,8 @@ static tn_status add_tensor(builder *b, const char *name, const tensor_row *row)
     t->is_bias = row->when == QKV_BIAS;
     t->type =
         b->mix ? tn_quant_mix_pick(&b->state, name, TN_TYPE_F32, t->n_dims, t->ne) : single_type(b, name, t);
-    if (!tn_quant_info_get(t->type)->to_f32)
+    const tn_quant_info *info = tn_quant_info_get(t->type);
+    if (!info->from_f32 && (!info->to_f32 || tn_dtype_block_elems(t->type) == 1))
         return tn_fail(b->ctx, TN_ERR_UNSUPPORTED, "type %s is no type of weights", tn_dtype_name(t->type));
     b->n_tensors++;
     return tn_gguf_writer_add_tensor(b->writer, name, t->type, t->n_dims, t->ne);

@@ -41,7 +41,8 @@ def main():
     print(HEADER)
     for macro, file, width, values in GRIDS:
         rows = list(packed_rows((folder / file).read_bytes(), width, values))
-        lines = [" ".join(f"R(0x{r:04x})" for r in rows[i:i + PER_LINE]) for i in range(0, len(rows), PER_LINE)]
+        cells = [f"R(0x{r:04x})" for r in rows]
+        lines = [" ".join(cells[i:i + PER_LINE]) for i in range(0, len(cells), PER_LINE)]
         print(f"#define {macro}(R) \\\n    " + " \\\n    ".join(lines))
     print("// clang-format on\n\n#endif")
 

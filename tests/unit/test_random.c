@@ -88,8 +88,8 @@ static void test_sizes(void)
 
 static void test_random(void)
 {
-    static const char *const archs[] = {"llama", "qwen3", "qwen3moe", "llama", "qwen2"};
-    static const char *const types[] = {"Q4_K_M", "Q8_0", "MXFP4_MOE", "NVFP4", "BF16"};
+    static const char *const archs[] = {"llama", "qwen3", "qwen3moe", "llama", "qwen2", "llama", "qwen3"};
+    static const char *const types[] = {"Q4_K_M", "Q8_0", "MXFP4_MOE", "NVFP4", "BF16", "IQ2_XXS", "IQ1_M"};
     for (size_t i = 0; i < TN_COUNT(archs); i++) {
         bool moe = i == 2 || i == 3;
         int32_t n_classes = i == 4 ? 3 : 0;
@@ -181,7 +181,7 @@ static void test_random_refused(void)
     REFUSED(n_experts, 4, TN_ERR_ARG);
     REFUSED(type, "Q9", TN_ERR_ARG);
     REFUSED(type, NULL, TN_ERR_ARG);
-    REFUSED(type, "IQ3_S", TN_ERR_UNSUPPORTED);
+    REFUSED(type, "I32", TN_ERR_UNSUPPORTED);
 #undef REFUSED
     TEST_CHECK(!model);
     long live = count.live, k = 0;

@@ -12,7 +12,7 @@
 // after the vectors
 #include "backends/cpu/product_tmpl.h"
 #include "backends/cpu/c/convert_tmpl.h"
-#include "backends/cpu/c/unpack.h"
+#include "backends/cpu/c/product/unpack.h"
 #include "ops/quant.h"
 
 enum {

@@ -7,7 +7,7 @@
 // Tile: int16 [2 halves][n_k][8 rows], scale and min [n_k / sub][16]. A pass multiplies 8 rows with 4 rows of
 // x: one load of w feeds 4 MLA with an element of x each, again in 16 bits as long as they last. Weights of 8
 // bits go into 32 bits at once (SMLAL), twice as many instructions.
-#include "backends/cpu/arm/product/unpack_low.h"
+#include "backends/cpu/arm/product/unpack_low_bits.h"
 
 enum {
     ROWS_X = 2,

@@ -5,7 +5,7 @@
 #ifndef TN_CPU_ARM_SDOT_H
 #define TN_CPU_ARM_SDOT_H
 
-#include "backends/cpu/arm/product/unpack_low.h"
+#include "backends/cpu/arm/product/unpack_low_bits.h"
 
 // Per sub-block SUB / 16 SDOT into four lanes, then three pairwise additions for the four.
 TN_INLINE int32x4_t sums_4(const int8x16_t *u, const int8_t *x, int sub, int most)

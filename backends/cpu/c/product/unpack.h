@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Groups of 256 weights as integers and scales, for the matrix products in portable C.
-#ifndef TN_CPU_C_UNPACK_H
-#define TN_CPU_C_UNPACK_H
+#ifndef TN_CPU_C_PRODUCT_UNPACK_H
+#define TN_CPU_C_PRODUCT_UNPACK_H
 
 #include "backends/cpu/product.h"
 

@@ -3,7 +3,7 @@
 //
 // Groups of 256 weights as integers and scales in portable C, and the table of these functions. The formats:
 // ops/quant/quant_*.c. Those of IQ1 to IQ3 are in unpack_grids.c.
-#include "backends/cpu/c/unpack.h"
+#include "backends/cpu/c/product/unpack.h"
 
 #include "core/fp16.h"
 #include "ops/quant_tables.h"

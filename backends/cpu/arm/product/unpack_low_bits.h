@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unpackers as in unpack.h of the codebook formats (IQ1 to IQ3), TQ1_0, TQ2_0, Q1_0, Q2_0 and NVFP4. The
-// formats: ops/quant/quant_iq.c, quant_ternary.c and quant_fp4.c.
-#ifndef TN_CPU_ARM_UNPACK_LOW_H
-#define TN_CPU_ARM_UNPACK_LOW_H
+// formats: ops/quant/quant_iq.c, ops/quant/quant_ternary.c and ops/quant/quant_fp4.c.
+#ifndef TN_CPU_ARM_UNPACK_LOW_BITS_H
+#define TN_CPU_ARM_UNPACK_LOW_BITS_H
 
 #include "backends/cpu/arm/product/unpack.h"
 #include "backends/cpu/grids.h"

@@ -3,7 +3,7 @@
 //
 // Groups of 256 weights of the codebook formats as integers and scales in portable C. The formats:
 // ops/quant/quant_iq.c. Eight bytes of a grid are one integer here, so one operation negates all of them.
-#include "backends/cpu/c/unpack.h"
+#include "backends/cpu/c/product/unpack.h"
 #include "backends/cpu/grids.h"
 #include "core/fp16.h"
 #include "ops/quant_tables.h"
