@@ -10,7 +10,7 @@
 #include "backends/cpu/grids.h"
 #include "ops/quant_tables.h"
 
-// --- pieces ------------------------------------------------------------------------------------------------
+// --- pieces -----------------------------------------------------------------------------------------------
 
 TN_INLINE uint8x16_t two_rows(const uint64_t *rows, uint32_t a, uint32_t b)
 {
@@ -67,7 +67,7 @@ TN_INLINE uint8x8_t tops_of_words(const uint8_t *p, int stride)
     return vcreate_u8(v);
 }
 
-// --- IQ2 ---------------------------------------------------------------------------------------------------
+// --- IQ2 --------------------------------------------------------------------------------------------------
 
 TN_INLINE void iq2_xxs_unpack(const uint8_t *w, int h, int8x16_t *u)
 {
@@ -119,7 +119,7 @@ TN_INLINE void iq2_s_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *m
     odd_scales_16(nibbles_of_8(w + 74), load_f16(w), 0.125f, scale);
 }
 
-// --- IQ3 ---------------------------------------------------------------------------------------------------
+// --- IQ3 --------------------------------------------------------------------------------------------------
 
 TN_INLINE void iq3_xxs_unpack(const uint8_t *w, int h, int8x16_t *u)
 {
@@ -159,7 +159,7 @@ TN_INLINE void iq3_s_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *m
     odd_scales_8(v, load_f16(w), 1.0f, scale);
 }
 
-// --- IQ1 ---------------------------------------------------------------------------------------------------
+// --- IQ1 --------------------------------------------------------------------------------------------------
 
 TN_INLINE void iq1_s_unpack(const uint8_t *w, int h, int8x16_t *u)
 {
@@ -211,7 +211,7 @@ TN_INLINE void iq1_m_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *m
     odd_scales_16(vld1q_u8(s), d, 0.125f, scale);
 }
 
-// --- ternary -----------------------------------------------------------------------------------------------
+// --- ternary ----------------------------------------------------------------------------------------------
 
 // Top digits in base 3 of bytes times a power of 3: 3 v / 256.
 TN_INLINE int8x16_t top_trits(uint8x16_t v, uint8x16_t powers)
@@ -259,8 +259,7 @@ TN_INLINE void tq2_0_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *m
     scale[0] = scale[1] = load_f16(w + 64);
 }
 
-// --- bits and pairs of bits in the order of the elements
-// -----------------------------------------------------
+// --- bits and pairs of bits in the order of the elements --------------------------------------------------
 
 // Blocks of 128: a scale, and a bit for each element, which becomes 0 or 2.
 TN_INLINE void q1_0_unpack(const uint8_t *w, int h, int8x16_t *u)
@@ -299,7 +298,7 @@ TN_INLINE void q2_0_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *mi
     scale[1] = vzip2q_f32(d, d);
 }
 
-// --- NVFP4 -------------------------------------------------------------------------------------------------
+// --- NVFP4 ------------------------------------------------------------------------------------------------
 
 // Blocks of 64: four scales, and 8 bytes for each 16 elements, whose low nibbles are the first 8.
 TN_INLINE void nvfp4_unpack(const uint8_t *w, int h, int8x16_t *u)

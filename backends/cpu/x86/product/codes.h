@@ -10,8 +10,7 @@
 
 #include <immintrin.h>
 
-// --- signs of the codebook formats (IQ2, IQ3): a byte for each 8 elements
-// ------------------------------------
+// --- signs of the codebook formats (IQ2, IQ3): a byte for each 8 elements ---------------------------------
 
 // Bytes of 7 stored bits: bit 7 makes the number of minus signs even.
 TN_INLINE __m256i signs_of_7(__m256i v)
@@ -33,8 +32,7 @@ TN_INLINE __m256i signs_of_4x7(__m256i words)
     return signs_of_7(_mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d)));
 }
 
-// --- digits in base 3 (TQ1_0)
-// ----------------------------------------------------------------------------------
+// --- digits in base 3 (TQ1_0) -----------------------------------------------------------------------------
 
 // The eight blocks of a group as bytes whose top digits are their elements: digit n of 32 bytes, then of 16,
 // then of 4. Three times a byte, in 8 bits, has the next digit at its top.

@@ -11,7 +11,7 @@
 // after the dot products
 #include "backends/cpu/x86/product/codes.h"
 
-// --- pieces ------------------------------------------------------------------------------------------------
+// --- pieces -----------------------------------------------------------------------------------------------
 
 TN_INLINE __m256i four_rows(const uint64_t *rows, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
@@ -50,7 +50,7 @@ TN_INLINE void scales_iq2(const uint8_t *nibbles, __m256 d, __m256 *scale)
     scale[1] = scales_8(_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(v, v)), 0.5f, 0.25f, d);
 }
 
-// --- IQ2 ---------------------------------------------------------------------------------------------------
+// --- IQ2 --------------------------------------------------------------------------------------------------
 
 // The words of IQ2_XXS by turns: four numbers of rows, and four times 7 sign bits below a scale.
 TN_INLINE __m256i iq2_xxs_words(const uint8_t *w)
@@ -159,7 +159,7 @@ TN_INLINE void iq2_s_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
-// --- IQ3 ---------------------------------------------------------------------------------------------------
+// --- IQ3 --------------------------------------------------------------------------------------------------
 
 TN_INLINE void iq3_xxs_unpack(const uint8_t *w, __m256i *u)
 {
@@ -236,7 +236,7 @@ TN_INLINE void iq3_s_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
-// --- IQ1 ---------------------------------------------------------------------------------------------------
+// --- IQ1 --------------------------------------------------------------------------------------------------
 
 // value = scale * (code - 1 + shift), so all but the code is a minimum.
 TN_INLINE void iq1_s_unpack(const uint8_t *w, __m256i *u)
@@ -320,7 +320,7 @@ TN_INLINE void iq1_m_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
-// --- ternary -----------------------------------------------------------------------------------------------
+// --- ternary ----------------------------------------------------------------------------------------------
 
 // 1 where v >= bound, as unsigned bytes.
 TN_INLINE __m256i at_least(__m256i v, int bound)
@@ -382,8 +382,7 @@ TN_INLINE void tq2_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
-// --- bits and pairs of bits in the order of the elements
-// -----------------------------------------------------
+// --- bits and pairs of bits in the order of the elements --------------------------------------------------
 
 // Blocks of 128: a scale, and a bit for each element, which becomes 0 or 2.
 TN_INLINE void q1_0_unpack(const uint8_t *w, __m256i *u)
@@ -453,7 +452,7 @@ TN_INLINE void q2_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 #define ROWS_X_MAX  8
 #include "backends/cpu/x86/product/product_avx2_tmpl.h"
 
-// --- NVFP4 -------------------------------------------------------------------------------------------------
+// --- NVFP4 ------------------------------------------------------------------------------------------------
 
 // Blocks of 64: four scales, and 8 bytes for each 16 elements, whose low nibbles are the first 8.
 TN_INLINE void nvfp4_unpack(const uint8_t *w, __m256i *u)

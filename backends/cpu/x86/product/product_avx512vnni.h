@@ -156,7 +156,7 @@ TN_INLINE __m512i load_2x32(const uint8_t *p, int stride)
 }
 
 // Even (0) or odd (1) words of each 16 bytes of a, then of b.
-TN_INLINE __m512i shuffle_words(__m512i a, __m512i b, const int which)
+TN_INLINE __m512i shuffle_words(__m512i a, __m512i b, int which)
 {
     __m512 v = which == 0 ? _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88)
                           : _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd);

@@ -5,17 +5,13 @@
 // layouts and maths: product_avx512vnni_tmpl.h, formats: ops/quant/quant_iq.c, ops/quant/quant_ternary.c and
 // ops/quant/quant_fp4.c, numbers: backends/cpu/README.md.
 //
-// AVX-512 VNNI: unpackers of the codebook formats (IQ1 to IQ3), TQ1_0, TQ2_0, Q1_0, Q2_0 and NVFP4. Kernels,
-// layouts and maths: product_avx512vnni_tmpl.h, formats: ops/quant/quant_iq.c, numbers:
-// backends/cpu/README.md.
-//
 // A vector takes the same octet of each of the eight blocks of 32, or the same four elements of each half of
 // one, so that the indices of a vector are the same bits of its words of the file, and signs the same byte.
 #include "backends/cpu/grids.h"
 #include "backends/cpu/x86/product/codes.h"
 #include "backends/cpu/x86/product/product_avx512vnni.h"
 
-// --- pieces ------------------------------------------------------------------------------------------------
+// --- pieces -----------------------------------------------------------------------------------------------
 
 // What octets_to_halves makes of ORDER_OCTETS: lanes of four blocks of 16, the first halves of two blocks of
 // 32 before the second ones.
@@ -55,16 +51,15 @@ TN_INLINE __m256i load_8_words(const uint8_t *p)
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
 }
 
-// Rows by their numbers. The instruction keeps what a mask excludes, so without zeros in its place it would
-// wait for what the last group left in the register.
+// Rows by their numbers.
 TN_INLINE __m512i rows_of_8(__m256i numbers, const uint64_t *rows)
 {
-    return _mm512_mask_i32gather_epi64(_mm512_setzero_si512(), 0xff, numbers, rows, 8);
+    return _mm512_i32gather_epi64(numbers, rows, 8);
 }
 
 TN_INLINE __m512i rows_of_4(__m512i numbers, const uint32_t *rows)
 {
-    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xffff, numbers, rows, 4);
+    return _mm512_i32gather_epi32(numbers, rows, 4);
 }
 
 // Bits of a word, moved to another place of it.
@@ -74,13 +69,18 @@ TN_INLINE __m256i bits_of(__m256i v, int from, int n, int to)
     return _mm256_and_si256(v, _mm256_set1_epi32(((1 << n) - 1) << to));
 }
 
-// Octets of rows with the signs of byte z of each word. words: 8, as 64-bit numbers.
-TN_INLINE __m512i octet_signs(__m512i u, __m512i words, int z, int bias)
+// The bits of byte z of each word, one for each byte of an octet. words: 8, as 64-bit numbers.
+TN_INLINE __mmask64 octet_bits(__m512i words, int z)
 {
     const __m512i first = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0808080808080808, 0));
     __m512i bytes = _mm512_shuffle_epi8(words, _mm512_add_epi8(first, _mm512_set1_epi8((char)z)));
-    __mmask64 minus = _mm512_test_epi8_mask(bytes, _mm512_set1_epi64((long long)0x8040201008040201ull));
-    return _mm512_mask_sub_epi8(u, minus, _mm512_set1_epi8((char)(2 * bias)), u);
+    return _mm512_test_epi8_mask(bytes, _mm512_set1_epi64((long long)0x8040201008040201ull));
+}
+
+// Octets of rows with such signs.
+TN_INLINE __m512i octet_signs(__m512i u, __m512i words, int z, int bias)
+{
+    return _mm512_mask_sub_epi8(u, octet_bits(words, z), _mm512_set1_epi8((char)(2 * bias)), u);
 }
 
 // The same for four elements of rows, whose signs are bits 4 z to 4 z + 3 of 16 words, as 32-bit numbers.
@@ -108,7 +108,7 @@ TN_INLINE __m512 scales_16(const uint8_t *nibbles, __m512 d)
     return _mm512_mul_ps(_mm512_fmadd_ps(s, _mm512_set1_ps(0.25f), _mm512_set1_ps(0.125f)), d);
 }
 
-// --- IQ2 ---------------------------------------------------------------------------------------------------
+// --- IQ2 --------------------------------------------------------------------------------------------------
 
 // The words of IQ2_XXS by turns: four indices, and four times 7 sign bits below a scale.
 TN_INLINE __m256i iq2_xxs_words(const uint8_t *w, int which)
@@ -206,7 +206,7 @@ TN_INLINE __m512 iq2_s_scales(const uint8_t *w, __m512 *min)
 #define PAIRS       0
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
-// --- IQ3 ---------------------------------------------------------------------------------------------------
+// --- IQ3 --------------------------------------------------------------------------------------------------
 
 TN_INLINE void iq3_xxs_unpack(const uint8_t *w, __m512i *u)
 {
@@ -270,7 +270,7 @@ TN_INLINE __m512 iq3_s_scales(const uint8_t *w, __m512 *min)
 #define PAIRS       0
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
-// --- IQ1 ---------------------------------------------------------------------------------------------------
+// --- IQ1 --------------------------------------------------------------------------------------------------
 
 // value = scale * (code - 1 + shift), so all but the code is a minimum.
 TN_INLINE void iq1_s_unpack(const uint8_t *w, __m512i *u)
@@ -349,7 +349,7 @@ TN_INLINE __m512i byte_of_lanes(__m512i v, int z)
     return _mm512_and_si512(_mm512_srli_epi32(v, (unsigned)(8 * z)), _mm512_set1_epi32(255));
 }
 
-// --- ternary -----------------------------------------------------------------------------------------------
+// --- ternary ----------------------------------------------------------------------------------------------
 
 // Top digits in base 3 of bytes: 3 v / 256.
 TN_INLINE __m512i top_trits(__m512i v)
@@ -432,22 +432,16 @@ TN_INLINE __m512 tq2_0_scales(const uint8_t *w, __m512 *min)
 #define PAIRS       0
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
-// --- bits and pairs of bits in the order of the elements
-// ----------------------------------------------------
+// --- bits and pairs of bits in the order of the elements --------------------------------------------------
 
 // Blocks of 128: a scale, and a bit for each element, which becomes 0 or 2.
 TN_INLINE void q1_0_unpack(const uint8_t *w, __m512i *u)
 {
-    const __m512i first = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0808080808080808, 0));
     __m256i bits = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)(w + 2))),
                                            _mm_loadu_si128((const void *)(w + 20)), 1);
     __m512i words = _mm512_cvtepu32_epi64(bits);
     TN_MATMUL_UNROLL
-    for (int z = 0; z < 4; z++) {
-        __m512i bytes = _mm512_shuffle_epi8(words, _mm512_add_epi8(first, _mm512_set1_epi8((char)z)));
-        __mmask64 set = _mm512_test_epi8_mask(bytes, _mm512_set1_epi64((long long)0x8040201008040201ull));
-        u[z] = _mm512_maskz_mov_epi8(set, _mm512_set1_epi8(2));
-    }
+    for (int z = 0; z < 4; z++) u[z] = _mm512_maskz_mov_epi8(octet_bits(words, z), _mm512_set1_epi8(2));
 }
 
 TN_INLINE __m512 q1_0_scales(const uint8_t *w, __m512 *min)
@@ -502,7 +496,7 @@ TN_INLINE __m512 q2_0_scales(const uint8_t *w, __m512 *min)
 #define PAIRS       0
 #include "backends/cpu/x86/product/product_avx512vnni_tmpl.h"
 
-// --- NVFP4 -------------------------------------------------------------------------------------------------
+// --- NVFP4 ------------------------------------------------------------------------------------------------
 
 // Vector z holds 4 bytes of each block of 16: lanes of blocks 2 i, 2 i + 1, 2 i + 8, 2 i + 9.
 #define FOUR_OF_16(i, z) 8 * (i) + (z), 8 * (i) + 4 + (z), 8 * (i) + 32 + (z), 8 * (i) + 36 + (z)
