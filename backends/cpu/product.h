@@ -106,6 +106,7 @@ typedef struct tn_matmul_kernel {
     void (*rows)(const tn_matmul_rows_args *args);     // NULL: always tiles
     void (*pack)(const tn_matmul_tile *tile, const tn_matmul_layout *layout);
     void (*tile)(const tn_matmul_tile_args *args);
+    bool has_min;       // value = scale * (byte - bias) + min
     int32_t tile_rows;  // multiple of 16
     int32_t tile_k;     // multiple of 256
     int32_t n_tiles;    // more than 1: tile takes up to so many at once, which are packed one after the other

@@ -21,15 +21,6 @@ static float half_e8m0(uint8_t e)
     return tn_f32_from_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);
 }
 
-// Half of an unsigned E4M3 value; 0x7f is no number and reads as 0, bit 7 is not used.
-static float half_ue4m3(uint8_t s)
-{
-    int exp = s >> 3 & 15, man = s & 7;
-    if ((s & 0x7f) == 0x7f) return 0.0f;
-    if (exp == 0) return (float)man * 0.0009765625f; // man * 2^-10
-    return (float)(8 + man) * tn_f32_from_bits((uint32_t)(exp + 127 - 11) << 23);
-}
-
 void tn_decode_MXFP4(const void *x, float *y, int64_t n)
 {
     const uint8_t *restrict b = x;
@@ -47,7 +38,7 @@ void tn_decode_NVFP4(const void *x, float *y, int64_t n)
     const uint8_t *restrict b = x;
     for (int64_t i = 0; i < n; i += 64, b += 36, y += 64) {
         for (int s = 0; s < 4; s++) {
-            float d = half_ue4m3(b[s]);
+            float d = tn_half_ue4m3(b[s]);
             const uint8_t *p = b + 4 + 8 * s;
             for (int j = 0; j < 8; j++) {
                 y[16 * s + j] = d * (float)tn_fp4_values[p[j] & 15];
@@ -118,7 +109,7 @@ void tn_encode_NVFP4(const float *x, void *y, int64_t n, const float *weights)
             const float *v = x + i + 16 * s;
             uint8_t *p = b + 4 + 8 * s;
             b[s] = ue4m3_of(tn_abs_max(16, v) / 6.0f);
-            float d = half_ue4m3(b[s]);
+            float d = tn_half_ue4m3(b[s]);
             for (int j = 0; j < 8; j++) {
                 p[j] = (uint8_t)(nearest_fp4(v[j], d) | nearest_fp4(v[j + 8], d) << 4);
             }

@@ -137,19 +137,11 @@ void tn_decode_IQ1_S(const void *x, float *y, int64_t n)
     }
 }
 
-// The scale of IQ1_M, gathered from the top nibbles of four words.
-static float iq1m_scale(const uint8_t *b)
-{
-    uint32_t h = 0;
-    for (int t = 0; t < 4; t++) h |= (uint32_t)(b[49 + 2 * t] >> 4) << 4 * t;
-    return tn_f16_to_f32((uint16_t)h);
-}
-
 void tn_decode_IQ1_M(const void *x, float *y, int64_t n)
 {
     const uint8_t *b = x;
     for (int64_t i = 0; i < n; i += BLOCK, b += 56) {
-        float d = iq1m_scale(b);
+        float d = tn_f16_to_f32(tn_iq1m_scale(b));
         for (int r = 0; r < 32; r++, y += 8) {
             uint32_t nibble = b[32 + r / 2] >> 4 * (r % 2) & 15u;
             uint32_t s = tn_load_u16(b + 48 + 2 * (r / 8)) >> 3 * (r / 2 % 4) & 7u;

@@ -111,15 +111,8 @@ static const tn_matmul_kernel any = {
     .pack = pack_float, .tile = tile_float, .tile_rows = ROWS, .tile_k = FLOAT_K};
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_Q4_0] = &quant,  [TN_TYPE_Q4_1] = &quant,    [TN_TYPE_Q5_0] = &quant,
-    [TN_TYPE_Q5_1] = &quant,  [TN_TYPE_Q8_0] = &quant,    [TN_TYPE_Q2_K] = &quant,
-    [TN_TYPE_Q3_K] = &quant,  [TN_TYPE_Q4_K] = &quant,    [TN_TYPE_Q5_K] = &quant,
-    [TN_TYPE_Q6_K] = &quant,  [TN_TYPE_IQ4_NL] = &quant,  [TN_TYPE_IQ4_XS] = &quant,
-    [TN_TYPE_MXFP4] = &quant, [TN_TYPE_NVFP4] = &quant,   [TN_TYPE_IQ1_S] = &quant,
-    [TN_TYPE_IQ1_M] = &quant, [TN_TYPE_IQ2_XXS] = &quant, [TN_TYPE_IQ2_XS] = &quant,
-    [TN_TYPE_IQ2_S] = &quant, [TN_TYPE_IQ3_XXS] = &quant, [TN_TYPE_IQ3_S] = &quant,
-    [TN_TYPE_TQ1_0] = &quant, [TN_TYPE_TQ2_0] = &quant,   [TN_TYPE_Q1_0] = &quant,
-    [TN_TYPE_Q2_0] = &quant,
+#define TN_CPU_QUANT_TYPE(type, name) [TN_TYPE_##type] = &quant,
+#include "backends/cpu/quant_types.def"
 };
 
 const tn_matmul_isa tn_matmul_isa_generic = {.kernels = kernels,

@@ -149,18 +149,4 @@ TN_INLINE void scale_sums(const arm_pass *p, int64_t s, int n_x, bool has_min, i
     }
 }
 
-// The kernels of types.h.
-#define ARM_KERNELS                                                                                          \
-    {                                                                                                        \
-        [TN_TYPE_Q4_0] = &q4_0_kernel, [TN_TYPE_Q4_1] = &q4_1_kernel, [TN_TYPE_Q5_0] = &q5_0_kernel,         \
-        [TN_TYPE_Q5_1] = &q5_1_kernel, [TN_TYPE_Q8_0] = &q8_0_kernel, [TN_TYPE_Q2_K] = &q2_k_kernel,         \
-        [TN_TYPE_Q3_K] = &q3_k_kernel, [TN_TYPE_Q4_K] = &q4_k_kernel, [TN_TYPE_Q5_K] = &q5_k_kernel,         \
-        [TN_TYPE_Q6_K] = &q6_k_kernel, [TN_TYPE_IQ4_NL] = &iq4_nl_kernel, [TN_TYPE_IQ4_XS] = &iq4_xs_kernel, \
-        [TN_TYPE_MXFP4] = &mxfp4_kernel, [TN_TYPE_IQ1_S] = &iq1_s_kernel, [TN_TYPE_IQ1_M] = &iq1_m_kernel,   \
-        [TN_TYPE_IQ2_XXS] = &iq2_xxs_kernel, [TN_TYPE_IQ2_XS] = &iq2_xs_kernel,                              \
-        [TN_TYPE_IQ2_S] = &iq2_s_kernel, [TN_TYPE_IQ3_XXS] = &iq3_xxs_kernel,                                \
-        [TN_TYPE_IQ3_S] = &iq3_s_kernel, [TN_TYPE_TQ1_0] = &tq1_0_kernel, [TN_TYPE_TQ2_0] = &tq2_0_kernel,   \
-        [TN_TYPE_Q1_0] = &q1_0_kernel, [TN_TYPE_Q2_0] = &q2_0_kernel, [TN_TYPE_NVFP4] = &nvfp4_kernel,       \
-    }
-
 #endif

@@ -92,7 +92,10 @@ ARM_TILE_FUNCTIONS
 
 #include "backends/cpu/arm/product/types.h"
 
-static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = ARM_KERNELS;
+static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
+#define TN_CPU_QUANT_TYPE(type, name) [TN_TYPE_##type] = &name##_kernel,
+#include "backends/cpu/quant_types.def"
+};
 const tn_matmul_isa tn_matmul_isa_dotprod = {.below = &tn_matmul_isa_neon, .kernels = kernels};
 
 void tn_matmul_dotprod(const tn_cpu_task *task)

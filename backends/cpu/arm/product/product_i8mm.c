@@ -171,7 +171,10 @@ ARM_TILE_FUNCTIONS
 
 #include "backends/cpu/arm/product/types.h"
 
-static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = ARM_KERNELS;
+static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
+#define TN_CPU_QUANT_TYPE(type, name) [TN_TYPE_##type] = &name##_kernel,
+#include "backends/cpu/quant_types.def"
+};
 const tn_matmul_isa tn_matmul_isa_i8mm = {.below = &tn_matmul_isa_dotprod, .kernels = kernels};
 
 void tn_matmul_i8mm(const tn_cpu_task *task)

@@ -225,7 +225,10 @@ TILE(tile_32_long, 32, 0, false)
 
 #include "backends/cpu/arm/product/types.h"
 
-static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = ARM_KERNELS;
+static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
+#define TN_CPU_QUANT_TYPE(type, name) [TN_TYPE_##type] = &name##_kernel,
+#include "backends/cpu/quant_types.def"
+};
 const tn_matmul_isa tn_matmul_isa_neon = {.below = &tn_matmul_isa_neon_float, .kernels = kernels};
 
 void tn_matmul_neon(const tn_cpu_task *task)

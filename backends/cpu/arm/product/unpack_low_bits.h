@@ -201,13 +201,11 @@ TN_INLINE void iq1_m_scales(const uint8_t *w, float32x4_t *scale, float32x4_t *m
 {
     TN_UNUSED(min);
     uint8_t s[16];
-    uint16_t half = 0;
     for (int i = 0; i < 4; i++) {
         uint32_t v = tn_load_u16(w + 48 + 2 * i);
-        half = (uint16_t)(half | (v >> 12) << 4 * i);
         for (int j = 0; j < 4; j++) s[4 * i + j] = (uint8_t)(v >> 3 * j & 7u);
     }
-    float32x4_t d = vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(half)));
+    float32x4_t d = vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(tn_iq1m_scale(w))));
     odd_scales_16(vld1q_u8(s), d, 0.125f, scale);
 }
 

@@ -170,20 +170,11 @@ static void unpack_iq4_xs(const uint8_t *b, tn_cpu_unpacked *u)
     map_values(tn_iq4_values, u->q, TN_MATMUL_GROUP);
 }
 
-// Half of an unsigned E4M3 value; 0x7f is no number and reads as 0, bit 7 is not used.
-static float half_ue4m3(uint8_t s)
-{
-    uint32_t exp = s >> 3 & 15, man = s & 7;
-    if ((s & 0x7f) == 0x7f) return 0.0f;
-    if (exp == 0) return (float)man * 0x1p-10f;
-    return tn_f32_from_bits((exp + 127 - 8) << 23 | man << 20);
-}
-
 static void unpack_nvfp4(const uint8_t *b, tn_cpu_unpacked *u)
 {
     for (int i = 0; i < 16; i++) {
         const uint8_t *block = b + i / 4 * 36, *p = block + 4 + i % 4 * 8;
-        u->scale[i] = half_ue4m3(block[i % 4]);
+        u->scale[i] = tn_half_ue4m3(block[i % 4]);
         u->min[i] = 0.0f;
         for (int j = 0; j < 8; j++) {
             u->q[16 * i + j] = (int8_t)(p[j] & 15);

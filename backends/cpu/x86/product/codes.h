@@ -54,4 +54,27 @@ TN_INLINE void trit_bytes(const uint8_t *w, __m256i *b)
     for (int n = 0; n < 3; n++) b[5 + n] = _mm256_set_m128i(digit[2 * n + 1], digit[2 * n]);
 }
 
+// --- scales
+// --------------------------------------------------------------------------------------------------
+
+// Of Q2_0: four blocks of 64, each for two sub-blocks.
+TN_INLINE __m256 q2_0_scales_8(const uint8_t *w)
+{
+    __m128i d = _mm_setr_epi16((short)tn_load_u16(w), 0, (short)tn_load_u16(w + 18), 0,
+                               (short)tn_load_u16(w + 36), 0, (short)tn_load_u16(w + 54), 0);
+    return _mm256_cvtph_ps(_mm_or_si128(d, _mm_slli_epi32(d, 16)));
+}
+
+// Of NVFP4: four blocks of 64 with four scales each, E4M3 without a sign, as half floats. Those have one bit
+// more of exponent and a bias of 15, so they are smaller by 2^8.
+TN_INLINE __m256i nvfp4_halves(const uint8_t *w)
+{
+    const __m128i none = _mm_set1_epi8(0x7f); // no number reads as 0
+    __m128i v = _mm_setr_epi32((int)tn_load_u32(w), (int)tn_load_u32(w + 36), (int)tn_load_u32(w + 72),
+                               (int)tn_load_u32(w + 108));
+    v = _mm_and_si128(v, none);
+    v = _mm_andnot_si128(_mm_cmpeq_epi8(v, none), v);
+    return _mm256_slli_epi16(_mm256_cvtepu8_epi16(v), 7);
+}
+
 #endif

@@ -32,12 +32,6 @@ enum {
 
 // --- weights -----------------------------------------------------------------------------------------------
 
-// Types with a minimum per sub-block.
-static const bool has_min[TN_TYPE_COUNT] = {
-    [TN_TYPE_Q4_1] = true, [TN_TYPE_Q5_1] = true, [TN_TYPE_Q2_K] = true,
-    [TN_TYPE_Q4_K] = true, [TN_TYPE_Q5_K] = true, [TN_TYPE_IQ1_S] = true,
-};
-
 TN_INLINE __m512 value_of(__m512i byte, __m512 scale, __m512 min)
 {
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(byte), scale, min);
@@ -83,7 +77,7 @@ static void pack_quant(const tn_matmul_tile *t, const tn_matmul_layout *l)
             for (int64_t half = 0; half < 2; half++) {
                 int64_t at = k / sub * TN_MATMUL_TILE_ROWS + half * 16;
                 __m512 scale = _mm512_load_ps(t->scale + at), min = _mm512_mul_ps(scale, bias);
-                if (has_min[t->type]) min = _mm512_load_ps(t->min + at);
+                if (kernel->has_min) min = _mm512_load_ps(t->min + at);
                 convert_sub(bytes.q + k / 4 * TILE_STEP + half * 64, sub, scale, min,
                             t->q + ((k0 + k) / 32 * 2 + half) * BLOCK + k % 32 * 32);
             }
@@ -275,15 +269,9 @@ static const tn_matmul_kernel from_bf16 = KERNEL(pack_bf16);
 static const tn_matmul_kernel from_quant = KERNEL(pack_quant);
 
 static const tn_matmul_kernel *const kernels[TN_TYPE_COUNT] = {
-    [TN_TYPE_BF16] = &from_bf16,    [TN_TYPE_Q4_0] = &from_quant,    [TN_TYPE_Q4_1] = &from_quant,
-    [TN_TYPE_Q5_0] = &from_quant,   [TN_TYPE_Q5_1] = &from_quant,    [TN_TYPE_Q8_0] = &from_quant,
-    [TN_TYPE_Q2_K] = &from_quant,   [TN_TYPE_Q3_K] = &from_quant,    [TN_TYPE_Q4_K] = &from_quant,
-    [TN_TYPE_Q5_K] = &from_quant,   [TN_TYPE_Q6_K] = &from_quant,    [TN_TYPE_IQ4_NL] = &from_quant,
-    [TN_TYPE_IQ4_XS] = &from_quant, [TN_TYPE_MXFP4] = &from_quant,   [TN_TYPE_IQ1_S] = &from_quant,
-    [TN_TYPE_IQ1_M] = &from_quant,  [TN_TYPE_IQ2_XXS] = &from_quant, [TN_TYPE_IQ2_XS] = &from_quant,
-    [TN_TYPE_IQ2_S] = &from_quant,  [TN_TYPE_IQ3_XXS] = &from_quant, [TN_TYPE_IQ3_S] = &from_quant,
-    [TN_TYPE_TQ1_0] = &from_quant,  [TN_TYPE_TQ2_0] = &from_quant,   [TN_TYPE_Q1_0] = &from_quant,
-    [TN_TYPE_Q2_0] = &from_quant,   [TN_TYPE_NVFP4] = &from_quant,
+    [TN_TYPE_BF16] = &from_bf16,
+#define TN_CPU_QUANT_TYPE(type, name) [TN_TYPE_##type] = &from_quant,
+#include "backends/cpu/quant_types.def"
 };
 
 static const tn_matmul_isa amx = {

@@ -120,6 +120,13 @@ TN_INLINE __m256i iq4_values(void)
         _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
 }
 
+// Twice E2M1 (MXFP4, NVFP4), + 12.
+TN_INLINE __m256i fp4_values(void)
+{
+    return _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+}
+
 // v[i] = column i of 8 rows of 8 floats.
 TN_INLINE void transpose_8(const __m256 *r, __m256 *v)
 {
@@ -160,14 +167,8 @@ void AT_LEVEL(tn_matmul_tile_32_steps_4)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_steps_1)(const tn_matmul_tile_args *a);
 void AT_LEVEL(tn_matmul_tile_32_signed)(const tn_matmul_tile_args *a);
 
-extern const tn_matmul_kernel AT_LEVEL(tn_matmul_q4_0), AT_LEVEL(tn_matmul_q4_1), AT_LEVEL(tn_matmul_q5_0),
-    AT_LEVEL(tn_matmul_q5_1), AT_LEVEL(tn_matmul_q8_0), AT_LEVEL(tn_matmul_q2_k), AT_LEVEL(tn_matmul_q3_k),
-    AT_LEVEL(tn_matmul_q4_k), AT_LEVEL(tn_matmul_q5_k), AT_LEVEL(tn_matmul_q6_k), AT_LEVEL(tn_matmul_iq4_nl),
-    AT_LEVEL(tn_matmul_iq4_xs), AT_LEVEL(tn_matmul_mxfp4), AT_LEVEL(tn_matmul_iq1_s),
-    AT_LEVEL(tn_matmul_iq1_m), AT_LEVEL(tn_matmul_iq2_xxs), AT_LEVEL(tn_matmul_iq2_xs),
-    AT_LEVEL(tn_matmul_iq2_s), AT_LEVEL(tn_matmul_iq3_xxs), AT_LEVEL(tn_matmul_iq3_s),
-    AT_LEVEL(tn_matmul_tq1_0), AT_LEVEL(tn_matmul_tq2_0), AT_LEVEL(tn_matmul_q1_0), AT_LEVEL(tn_matmul_q2_0),
-    AT_LEVEL(tn_matmul_nvfp4);
+#define TN_CPU_QUANT_TYPE(type, name) extern const tn_matmul_kernel AT_LEVEL(tn_matmul_##name);
+#include "backends/cpu/quant_types.def"
 extern const tn_matmul_kernel tn_matmul_f32_avx2, tn_matmul_f16_avx2, tn_matmul_bf16_avx2, tn_matmul_any_avx2;
 
 #endif

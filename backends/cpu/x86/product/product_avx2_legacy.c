@@ -192,9 +192,7 @@ TN_INLINE void iq4_nl_unpack(const uint8_t *w, __m256i *u)
 TN_INLINE void mxfp4_unpack(const uint8_t *w, __m256i *u)
 {
     unpack_nibbles(w + 1, 17, u);
-    // Twice the E2M1 values, + 12
-    const __m256i values =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+    const __m256i values = fp4_values();
     TN_MATMUL_UNROLL
     for (int z = 0; z < 8; z++) u[z] = _mm256_shuffle_epi8(values, u[z]);
 }

@@ -10,6 +10,7 @@
 #include "backends/cpu/x86/product/product_avx2.h"
 // after the dot products
 #include "backends/cpu/x86/product/codes.h"
+#include "ops/quant_tables.h"
 
 // --- pieces -----------------------------------------------------------------------------------------------
 
@@ -18,15 +19,21 @@ TN_INLINE __m256i four_rows(const uint64_t *rows, uint32_t a, uint32_t b, uint32
     return _mm256_setr_epi64x((long long)rows[a], (long long)rows[b], (long long)rows[c], (long long)rows[d]);
 }
 
-// u where the bit of a sign is not set, 2 * bias - u where it is. signs: four bytes.
-TN_INLINE __m256i with_signs(__m256i u, uint32_t signs, int bias)
+// All ones where the bits of four bytes are set.
+TN_INLINE __m256i bytes_of_bits(uint32_t v)
 {
     const __m256i bits = _mm256_set1_epi64x((long long)0x8040201008040201ull);
     const __m256i bytes = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    __m256i v = _mm256_shuffle_epi8(_mm256_set1_epi32((int)signs), bytes);
-    __m256i minus = _mm256_cmpeq_epi8(_mm256_and_si256(v, bits), bits); // -u = ~u + 1
-    v = _mm256_and_si256(minus, _mm256_set1_epi8((char)(2 * bias + 1)));
-    return _mm256_add_epi8(_mm256_xor_si256(u, minus), v);
+    __m256i u = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int)v), bytes), bits);
+    return _mm256_cmpeq_epi8(u, bits);
+}
+
+// u where the bit of a sign is not set, 2 * bias - u where it is. signs: four bytes.
+TN_INLINE __m256i with_signs(__m256i u, uint32_t signs, int bias)
+{
+    __m256i minus = bytes_of_bits(signs); // -u = ~u + 1
+    __m256i add = _mm256_and_si256(minus, _mm256_set1_epi8((char)(2 * bias + 1)));
+    return _mm256_add_epi8(_mm256_xor_si256(u, minus), add);
 }
 
 TN_INLINE void store_words(uint32_t *to, __m256i v)
@@ -293,10 +300,8 @@ TN_INLINE void iq1_m_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 {
     TN_UNUSED(min);
     const __m256i shifts = _mm256_setr_epi32(0, 3, 6, 9, 0, 3, 6, 9);
-    uint64_t v = tn_load_u32(w + 48) | (uint64_t)tn_load_u32(w + 52) << 32;
-    uint16_t half = (uint16_t)((v >> 12 & 15) | (v >> 24 & 0xf0) | (v >> 36 & 0xf00) | (v >> 48 & 0xf000));
-    __m256 d = _mm256_set1_ps(_cvtsh_ss(half));
-    __m256i words = _mm256_castsi128_si256(_mm_cvtepu16_epi32(_mm_cvtsi64_si128((long long)v)));
+    __m256 d = _mm256_set1_ps(_cvtsh_ss(tn_iq1m_scale(w)));
+    __m256i words = _mm256_castsi128_si256(_mm_cvtepu16_epi32(_mm_loadl_epi64((const void *)(w + 48))));
     TN_MATMUL_UNROLL
     for (int i = 0; i < 2; i++) {
         int a = 2 * i, b = a + 1;
@@ -387,13 +392,10 @@ TN_INLINE void tq2_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 // Blocks of 128: a scale, and a bit for each element, which becomes 0 or 2.
 TN_INLINE void q1_0_unpack(const uint8_t *w, __m256i *u)
 {
-    const __m256i bits = _mm256_set1_epi64x((long long)0x8040201008040201ull);
-    const __m256i bytes = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
     TN_MATMUL_UNROLL
     for (int z = 0; z < 8; z++) {
-        __m256i v = _mm256_set1_epi32((int)tn_load_u32(w + z / 4 * 18 + 2 + z % 4 * 4));
-        v = _mm256_and_si256(_mm256_shuffle_epi8(v, bytes), bits);
-        u[z] = _mm256_and_si256(_mm256_cmpeq_epi8(v, bits), _mm256_set1_epi8(2));
+        __m256i set = bytes_of_bits(tn_load_u32(w + z / 4 * 18 + 2 + z % 4 * 4));
+        u[z] = _mm256_and_si256(set, _mm256_set1_epi8(2));
     }
 }
 
@@ -433,9 +435,7 @@ TN_INLINE void q2_0_unpack(const uint8_t *w, __m256i *u)
 TN_INLINE void q2_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 {
     TN_UNUSED(min);
-    __m128i d = _mm_setr_epi16((short)tn_load_u16(w), 0, (short)tn_load_u16(w + 18), 0,
-                               (short)tn_load_u16(w + 36), 0, (short)tn_load_u16(w + 54), 0);
-    *scale = _mm256_cvtph_ps(_mm_or_si128(d, _mm_slli_epi32(d, 16))); // each for two sub-blocks
+    *scale = q2_0_scales_8(w);
 }
 
 #define TYPE        q2_0
@@ -457,8 +457,7 @@ TN_INLINE void q2_0_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 // Blocks of 64: four scales, and 8 bytes for each 16 elements, whose low nibbles are the first 8.
 TN_INLINE void nvfp4_unpack(const uint8_t *w, __m256i *u)
 {
-    const __m256i values = // twice E2M1, + 12
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+    const __m256i values = fp4_values();
     TN_MATMUL_UNROLL
     for (int i = 0; i < 4; i++) {
         __m256i v = load_i8(w + 36 * i + 4);
@@ -470,18 +469,13 @@ TN_INLINE void nvfp4_unpack(const uint8_t *w, __m256i *u)
     }
 }
 
-// Half of E4M3 without a sign: as a half float, whose exponent has one bit more and a bias of 15, times 2^7.
 TN_INLINE void nvfp4_scales(const uint8_t *w, __m256 *scale, __m256 *min)
 {
     TN_UNUSED(min);
-    const __m128i none = _mm_set1_epi8(0x7f); // no number reads as 0
-    __m128i v = _mm_setr_epi32((int)tn_load_u32(w), (int)tn_load_u32(w + 36), (int)tn_load_u32(w + 72),
-                               (int)tn_load_u32(w + 108));
-    v = _mm_and_si128(v, none);
-    v = _mm_andnot_si128(_mm_cmpeq_epi8(v, none), v);
-    __m256i half = _mm256_slli_epi16(_mm256_cvtepu8_epi16(v), 7);
-    scale[0] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_set1_ps(128.0f));
-    scale[1] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), _mm256_set1_ps(128.0f));
+    const __m256 factor = _mm256_set1_ps(128.0f); // values are twice E2M1
+    __m256i v = nvfp4_halves(w);
+    scale[0] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(v)), factor);
+    scale[1] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(v, 1)), factor);
 }
 
 #define TYPE        nvfp4

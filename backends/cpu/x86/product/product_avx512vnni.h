@@ -64,11 +64,11 @@ enum { TILE_STEP = TN_MATMUL_TILE_ROWS * 4 };
         0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15                                                 \
     }
 
-// Vector z holds octet z of each block of 32.
+// Vector z holds elements 8 z to 8 z + 7 of each block of 32.
 #define EIGHT_BLOCKS(z)                                                                                      \
     EIGHT_OF(0, z), EIGHT_OF(1, z), EIGHT_OF(2, z), EIGHT_OF(3, z), EIGHT_OF(4, z), EIGHT_OF(5, z),          \
         EIGHT_OF(6, z), EIGHT_OF(7, z)
-#define ORDER_OCTETS                                                                                         \
+#define ORDER_EIGHTS                                                                                         \
     {                                                                                                        \
         EIGHT_BLOCKS(0), EIGHT_BLOCKS(1), EIGHT_BLOCKS(2), EIGHT_BLOCKS(3)                                   \
     }
@@ -209,6 +209,12 @@ TN_INLINE __m512i iq4_values(void)
                                                 (char)241));
 }
 
+// Twice E2M1 (MXFP4, NVFP4), + 12.
+TN_INLINE __m512i fp4_values(void)
+{
+    return _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+}
+
 // The first 16 bits at 8 places p + i * stride, of which 32 are read.
 TN_INLINE __m128i load_8_u16(const uint8_t *p, int stride)
 {
@@ -262,14 +268,7 @@ void tn_matmul_tile_16_min_avx512vnni(const tn_matmul_tile_args *a);
 void tn_matmul_tile_32_avx512vnni(const tn_matmul_tile_args *a);
 void tn_matmul_tile_32_min_avx512vnni(const tn_matmul_tile_args *a);
 
-extern const tn_matmul_kernel tn_matmul_q4_0_avx512vnni, tn_matmul_q4_1_avx512vnni, tn_matmul_q5_0_avx512vnni,
-    tn_matmul_q5_1_avx512vnni, tn_matmul_q8_0_avx512vnni, tn_matmul_q2_k_avx512vnni,
-    tn_matmul_q3_k_avx512vnni, tn_matmul_q4_k_avx512vnni, tn_matmul_q5_k_avx512vnni,
-    tn_matmul_q6_k_avx512vnni, tn_matmul_iq4_nl_avx512vnni, tn_matmul_iq4_xs_avx512vnni,
-    tn_matmul_mxfp4_avx512vnni, tn_matmul_iq1_s_avx512vnni, tn_matmul_iq1_m_avx512vnni,
-    tn_matmul_iq2_xxs_avx512vnni, tn_matmul_iq2_xs_avx512vnni, tn_matmul_iq2_s_avx512vnni,
-    tn_matmul_iq3_xxs_avx512vnni, tn_matmul_iq3_s_avx512vnni, tn_matmul_tq1_0_avx512vnni,
-    tn_matmul_tq2_0_avx512vnni, tn_matmul_q1_0_avx512vnni, tn_matmul_q2_0_avx512vnni,
-    tn_matmul_nvfp4_avx512vnni;
+#define TN_CPU_QUANT_TYPE(type, name) extern const tn_matmul_kernel tn_matmul_##name##_avx512vnni;
+#include "backends/cpu/quant_types.def"
 
 #endif

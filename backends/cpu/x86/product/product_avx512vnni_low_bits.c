@@ -5,15 +5,17 @@
 // layouts and maths: product_avx512vnni_tmpl.h, formats: ops/quant/quant_iq.c, ops/quant/quant_ternary.c and
 // ops/quant/quant_fp4.c, numbers: backends/cpu/README.md.
 //
-// A vector takes the same octet of each of the eight blocks of 32, or the same four elements of each half of
-// one, so that the indices of a vector are the same bits of its words of the file, and signs the same byte.
+// A vector takes the same eight elements of each of the eight blocks of 32, or the same four elements of each
+// half of one, so that the indices of a vector are the same bits of its words of the file, and signs the same
+// byte.
 #include "backends/cpu/grids.h"
 #include "backends/cpu/x86/product/codes.h"
 #include "backends/cpu/x86/product/product_avx512vnni.h"
+#include "ops/quant_tables.h"
 
 // --- pieces -----------------------------------------------------------------------------------------------
 
-// What octets_to_halves makes of ORDER_OCTETS: lanes of four blocks of 16, the first halves of two blocks of
+// What eights_to_halves makes of ORDER_EIGHTS: lanes of four blocks of 16, the first halves of two blocks of
 // 32 before the second ones.
 #define FOUR_HALVES(b, z) 16 * (b) + (z), 16 * (b) + 8 + (z), 16 * (b) + 4 + (z), 16 * (b) + 12 + (z)
 #define EIGHT_HALVES(z)   FOUR_HALVES(0, z), FOUR_HALVES(1, z), FOUR_HALVES(2, z), FOUR_HALVES(3, z)
@@ -26,7 +28,7 @@
         0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15                                                 \
     }
 
-TN_INLINE void octets_to_halves(__m512i *u)
+TN_INLINE void eights_to_halves(__m512i *u)
 {
     __m512i a = u[0], b = u[1];
     u[0] = shuffle_words(a, u[2], 0);
@@ -69,22 +71,22 @@ TN_INLINE __m256i bits_of(__m256i v, int from, int n, int to)
     return _mm256_and_si256(v, _mm256_set1_epi32(((1 << n) - 1) << to));
 }
 
-// The bits of byte z of each word, one for each byte of an octet. words: 8, as 64-bit numbers.
-TN_INLINE __mmask64 octet_bits(__m512i words, int z)
+// The bits of byte z of each word, one for each of 8 bytes. words: 8, as 64-bit numbers.
+TN_INLINE __mmask64 bits_of_8(__m512i words, int z)
 {
     const __m512i first = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0808080808080808, 0));
     __m512i bytes = _mm512_shuffle_epi8(words, _mm512_add_epi8(first, _mm512_set1_epi8((char)z)));
     return _mm512_test_epi8_mask(bytes, _mm512_set1_epi64((long long)0x8040201008040201ull));
 }
 
-// Octets of rows with such signs.
-TN_INLINE __m512i octet_signs(__m512i u, __m512i words, int z, int bias)
+// Rows of 8 with such signs.
+TN_INLINE __m512i with_signs_8(__m512i u, __m512i words, int z, int bias)
 {
-    return _mm512_mask_sub_epi8(u, octet_bits(words, z), _mm512_set1_epi8((char)(2 * bias)), u);
+    return _mm512_mask_sub_epi8(u, bits_of_8(words, z), _mm512_set1_epi8((char)(2 * bias)), u);
 }
 
-// The same for four elements of rows, whose signs are bits 4 z to 4 z + 3 of 16 words, as 32-bit numbers.
-TN_INLINE __m512i quad_signs(__m512i u, __m512i words, int z, int bias)
+// Rows of 4, whose signs are bits 4 z to 4 z + 3 of 16 words, as 32-bit numbers.
+TN_INLINE __m512i with_signs_4(__m512i u, __m512i words, int z, int bias)
 {
     const __m512i first = _mm512_broadcast_i32x4(_mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
     __m512i bytes = _mm512_shuffle_epi8(words, _mm512_add_epi8(first, _mm512_set1_epi8((char)(z / 2))));
@@ -124,7 +126,8 @@ TN_INLINE void iq2_xxs_unpack(const uint8_t *w, __m512i *u)
     __m512i signs = _mm512_cvtepu32_epi64(signs_of_4x7(iq2_xxs_words(w, 1)));
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++)
-        u[z] = octet_signs(rows_of_8(bits_of(index, 8 * z, 8, 0), tn_cpu_iq2xxs_rows), signs, z, TN_IQ2_BIAS);
+        u[z] =
+            with_signs_8(rows_of_8(bits_of(index, 8 * z, 8, 0), tn_cpu_iq2xxs_rows), signs, z, TN_IQ2_BIAS);
 }
 
 TN_INLINE __m512 iq2_xxs_scales(const uint8_t *w, __m512 *min)
@@ -137,7 +140,7 @@ TN_INLINE __m512 iq2_xxs_scales(const uint8_t *w, __m512 *min)
 #define SUB         32
 #define HAS_MIN     0
 #define BIAS        TN_IQ2_BIAS
-#define ORDER       ORDER_OCTETS
+#define ORDER       ORDER_EIGHTS
 #define SUBS        SUBS_PAIRS
 #define GROUP_SIZE  66
 #define BLOCK_ELEMS 256
@@ -155,9 +158,9 @@ TN_INLINE void iq2_xs_unpack(const uint8_t *w, __m512i *u)
         __m512i index =
             _mm512_and_si512(_mm512_srli_epi64(words, (unsigned)(16 * z)), _mm512_set1_epi64(511));
         u[z] = rows_of_8(_mm512_cvtepi64_epi32(index), tn_cpu_iq2xs_rows);
-        u[z] = octet_signs(u[z], signs, z, TN_IQ2_BIAS);
+        u[z] = with_signs_8(u[z], signs, z, TN_IQ2_BIAS);
     }
-    octets_to_halves(u);
+    eights_to_halves(u);
 }
 
 TN_INLINE __m512 iq2_xs_scales(const uint8_t *w, __m512 *min)
@@ -184,9 +187,9 @@ TN_INLINE void iq2_s_unpack(const uint8_t *w, __m512i *u)
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++) {
         __m256i index = _mm256_or_si256(bits_of(low, 8 * z, 8, 0), bits_of(high, 2 * z, 2, 8));
-        u[z] = octet_signs(rows_of_8(index, tn_cpu_iq2s_rows), signs, z, TN_IQ2_BIAS);
+        u[z] = with_signs_8(rows_of_8(index, tn_cpu_iq2s_rows), signs, z, TN_IQ2_BIAS);
     }
-    octets_to_halves(u);
+    eights_to_halves(u);
 }
 
 TN_INLINE __m512 iq2_s_scales(const uint8_t *w, __m512 *min)
@@ -215,7 +218,7 @@ TN_INLINE void iq3_xxs_unpack(const uint8_t *w, __m512i *u)
     TN_MATMUL_UNROLL
     for (int z = 0; z < 4; z++) {
         __m512i at = _mm512_and_si512(_mm512_srli_epi32(index, (unsigned)(8 * z)), byte);
-        u[z] = quad_signs(rows_of_4(at, tn_cpu_iq3xxs_rows), signs, z, TN_IQ3XXS_BIAS);
+        u[z] = with_signs_4(rows_of_4(at, tn_cpu_iq3xxs_rows), signs, z, TN_IQ3XXS_BIAS);
     }
 }
 
@@ -247,7 +250,7 @@ TN_INLINE void iq3_s_unpack(const uint8_t *w, __m512i *u)
     for (int z = 0; z < 4; z++) {
         __m512i at = _mm512_and_si512(_mm512_srli_epi32(low, (unsigned)(8 * z)), byte);
         at = _mm512_or_si512(at, _mm512_and_si512(_mm512_srli_epi32(high, (unsigned)z), ninth));
-        u[z] = quad_signs(rows_of_4(at, tn_cpu_iq3s_rows), signs, z, TN_IQ3S_BIAS);
+        u[z] = with_signs_4(rows_of_4(at, tn_cpu_iq3s_rows), signs, z, TN_IQ3S_BIAS);
     }
 }
 
@@ -297,7 +300,7 @@ TN_INLINE __m512 iq1_s_scales(const uint8_t *w, __m512 *min)
 #define SUB         32
 #define HAS_MIN     1
 #define BIAS        0
-#define ORDER       ORDER_OCTETS
+#define ORDER       ORDER_EIGHTS
 #define SUBS        SUBS_PAIRS
 #define GROUP_SIZE  50
 #define BLOCK_ELEMS 256
@@ -315,7 +318,7 @@ TN_INLINE void iq1_m_unpack(const uint8_t *w, __m512i *u)
         u[z] = _mm512_slli_epi64(rows_of_8(index, tn_cpu_iq1_rows), 3);
         u[z] = _mm512_mask_add_epi64(u[z], plus, u[z], _mm512_set1_epi8(2));
     }
-    octets_to_halves(u);
+    eights_to_halves(u);
 }
 
 TN_INLINE __m512 iq1_m_scales(const uint8_t *w, __m512 *min)
@@ -323,13 +326,11 @@ TN_INLINE __m512 iq1_m_scales(const uint8_t *w, __m512 *min)
     TN_UNUSED(min);
     const __m512i shifts = _mm512_broadcast_i32x4(_mm_setr_epi32(0, 3, 6, 9));
     const __m512i words = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    uint64_t v = tn_load_u32(w + 48) | (uint64_t)tn_load_u32(w + 52) << 32;
-    uint16_t half = (uint16_t)((v >> 12 & 15) | (v >> 24 & 0xf0) | (v >> 36 & 0xf00) | (v >> 48 & 0xf000));
-    __m512i s = _mm512_castsi128_si512(_mm_cvtepu16_epi32(_mm_cvtsi64_si128((long long)v)));
+    __m512i s = _mm512_castsi128_si512(_mm_cvtepu16_epi32(_mm_loadl_epi64((const void *)(w + 48))));
     s = _mm512_srlv_epi32(_mm512_permutexvar_epi32(words, s), shifts);
     s = _mm512_or_si512(_mm512_slli_epi32(_mm512_and_si512(s, _mm512_set1_epi32(7)), 1),
                         _mm512_set1_epi32(1));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(s), _mm512_set1_ps(_cvtsh_ss(half) * 0.125f));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(s), _mm512_set1_ps(_cvtsh_ss(tn_iq1m_scale(w)) * 0.125f));
 }
 
 #define TYPE        iq1_m
@@ -375,7 +376,7 @@ TN_INLINE void tq1_0_unpack(const uint8_t *w, __m512i *u)
     u[3] = _mm512_shuffle_i64x2(a1, b1, 0xdd);
 }
 
-// Vector z has octet z of each block.
+// Vector z has elements 8 z to 8 z + 7 of each block.
 #define ORDER_BLOCK(b, z) 8 * (b) + 2 * (z), 8 * (b) + 2 * (z) + 1
 #define ORDER_TRITS_OF(z)                                                                                    \
     ORDER_BLOCK(0, z), ORDER_BLOCK(1, z), ORDER_BLOCK(4, z), ORDER_BLOCK(5, z), ORDER_BLOCK(2, z),           \
@@ -441,7 +442,7 @@ TN_INLINE void q1_0_unpack(const uint8_t *w, __m512i *u)
                                            _mm_loadu_si128((const void *)(w + 20)), 1);
     __m512i words = _mm512_cvtepu32_epi64(bits);
     TN_MATMUL_UNROLL
-    for (int z = 0; z < 4; z++) u[z] = _mm512_maskz_mov_epi8(octet_bits(words, z), _mm512_set1_epi8(2));
+    for (int z = 0; z < 4; z++) u[z] = _mm512_maskz_mov_epi8(bits_of_8(words, z), _mm512_set1_epi8(2));
 }
 
 TN_INLINE __m512 q1_0_scales(const uint8_t *w, __m512 *min)
@@ -455,7 +456,7 @@ TN_INLINE __m512 q1_0_scales(const uint8_t *w, __m512 *min)
 #define SUB         32
 #define HAS_MIN     0
 #define BIAS        1
-#define ORDER       ORDER_OCTETS
+#define ORDER       ORDER_EIGHTS
 #define SUBS        SUBS_PAIRS
 #define GROUP_SIZE  36
 #define BLOCK_ELEMS 128
@@ -479,10 +480,7 @@ TN_INLINE void q2_0_unpack(const uint8_t *w, __m512i *u)
 TN_INLINE __m512 q2_0_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    __m128i d = _mm_setr_epi16((short)tn_load_u16(w), 0, (short)tn_load_u16(w + 18), 0,
-                               (short)tn_load_u16(w + 36), 0, (short)tn_load_u16(w + 54), 0);
-    d = _mm_or_si128(d, _mm_slli_epi32(d, 16)); // each for two sub-blocks
-    return _mm512_zextps256_ps512(_mm256_cvtph_ps(d));
+    return _mm512_zextps256_ps512(q2_0_scales_8(w));
 }
 
 #define TYPE        q2_0
@@ -513,8 +511,7 @@ TN_INLINE __m512 q2_0_scales(const uint8_t *w, __m512 *min)
 // Blocks of 64: four scales, and 8 bytes for each 16 elements, whose low nibbles are the first 8.
 TN_INLINE void nvfp4_unpack(const uint8_t *w, __m512i *u)
 {
-    const __m512i values = // twice E2M1, + 12
-        _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+    const __m512i values = fp4_values();
     __m512i a = load_2x32(w + 4, 36), b = load_2x32(w + 76, 36);
     __m512i even = shuffle_words(a, b, 0), odd = shuffle_words(a, b, 1);
     u[0] = _mm512_shuffle_epi8(values, low_nibbles(even));
@@ -523,16 +520,10 @@ TN_INLINE void nvfp4_unpack(const uint8_t *w, __m512i *u)
     u[3] = _mm512_shuffle_epi8(values, high_nibbles(odd));
 }
 
-// Half of E4M3 without a sign: as a half float, whose exponent has one bit more and a bias of 15, times 2^7.
 TN_INLINE __m512 nvfp4_scales(const uint8_t *w, __m512 *min)
 {
     TN_UNUSED(min);
-    __m128i v = _mm_setr_epi32((int)tn_load_u32(w), (int)tn_load_u32(w + 36), (int)tn_load_u32(w + 72),
-                               (int)tn_load_u32(w + 108));
-    v = _mm_and_si128(v, _mm_set1_epi8(0x7f));
-    v = _mm_maskz_mov_epi8(_mm_cmpneq_epi8_mask(v, _mm_set1_epi8(0x7f)), v); // no number reads as 0
-    __m256i half = _mm256_slli_epi16(_mm256_cvtepu8_epi16(v), 7);
-    return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(128.0f));
+    return _mm512_mul_ps(_mm512_cvtph_ps(nvfp4_halves(w)), _mm512_set1_ps(128.0f)); // values are twice E2M1
 }
 
 #define TYPE        nvfp4

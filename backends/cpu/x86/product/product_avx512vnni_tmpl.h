@@ -247,6 +247,7 @@ const tn_matmul_kernel CAT(tn_matmul, NAME(avx512vnni)) = {
     .pack = NAME(pack),
     .tile = SUB == 16 ? (HAS_MIN ? tn_matmul_tile_16_min_avx512vnni : tn_matmul_tile_16_avx512vnni)
                       : (HAS_MIN ? tn_matmul_tile_32_min_avx512vnni : tn_matmul_tile_32_avx512vnni),
+    .has_min = HAS_MIN,
     .tile_rows = TN_MATMUL_TILE_ROWS,
     .tile_k = TN_MATMUL_TILE_SIZE / TN_MATMUL_TILE_ROWS,
     .rows_x = TN_MATMUL_ROWS_X,
