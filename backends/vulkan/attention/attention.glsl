@@ -6,7 +6,8 @@
 // sequence, block table, sinks [H] F32 (SRC_attention_*).
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
 
-// A split has a whole number of these, as few as possible, so that no workgroup waits long for its loads.
+// A split has a whole number of KEYS_OF_ROUND, as few as possible, so that no workgroup waits long for its
+// loads.
 const uint KEYS_OF_ROUND = 64;
 
 struct Span {
@@ -44,10 +45,12 @@ Span span_of(int token)
     return s;
 }
 
-// Keys of each of at most `splits` splits; the last ones may have none.
-uint keys_per_split(Span s, uint splits)
+// Keys of each of at most `splits` splits; the last ones may have none. Not more than `alone` keys are not
+// split.
+uint keys_per_split(Span s, uint splits, uint alone)
 {
-    uint n = uint(s.to - s.from), used = clamp((n + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND, 1u, splits);
+    uint n = uint(s.to - s.from),
+         used = n <= alone ? 1u : min((n + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND, splits);
     return max(1u, (n + used - 1) / used + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND * KEYS_OF_ROUND;
 }
 
@@ -58,11 +61,14 @@ float alibi_slope(float bias, uint heads, uint h)
     return exp2(-bias / (2.0 * float(n2)) * float(2 * (h - n2) + 1));
 }
 
-// Adds the sink of a head to the largest score and the sum.
-void add_sink(uint h, inout float top, inout float sum)
+// The sink of a head; LOWEST: it has none.
+float sink_of(uint h) { return has_src(6) ? load_f32(args.src[6].data + 4 * int64_t(h)) : LOWEST; }
+
+// Adds a sink to the largest score and the sum.
+void add_sink(float sink, inout float top, inout float sum)
 {
-    if (!has_src(6)) return;
-    float sink = load_f32(args.src[6].data + 4 * int64_t(h)), now = max(top, sink);
+    if (sink == LOWEST) return;
+    float now = max(top, sink);
     sum = (top == now ? sum : sum * exp(top - now)) + exp(sink - now);
     top = now;
 }

@@ -201,7 +201,7 @@ void store_rows(int t0, uint h, uint tokens, bool mine)
 {
     sum = over_row(sum, true);
     float before = top;
-    add_sink(h, top, sum);
+    add_sink(sink_of(h), top, sum);
     float factor = sum > 0.0 ? (before == top ? 1.0 : exp(before - top)) / sum : 0.0;
     barrier();
     exchanged[row * SHARES + part] = mine ? factor : -1.0;

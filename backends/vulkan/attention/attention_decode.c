@@ -7,7 +7,8 @@
 #include "ops/operands.h"
 
 // CHUNK: elements of a row of the cache that a lane loads at once. MAX_SUMS: floats in shared memory for the
-// sums of all heads of a workgroup. FILL: workgroups that keep a large device busy.
+// sums of all heads of a workgroup. FILL: workgroups that keep a large device busy. ALONE: keys that are not
+// split, because merging takes as long as some four rounds of loads; a probe has fewer, and merges too.
 enum {
     SUBGROUPS = 4,
     MAX_HEADS = 4,
@@ -15,11 +16,13 @@ enum {
     CHUNK = 8,
     MIN_TEAM = 4,
     FILL = 256,
+    ALONE = 256,
+    ALONE_IN_PROBE = 64,
     STAGED_GROUP = 32
 };
-// Constants of the shader; a bit of C_FORM above the number of heads.
+// Constants of the shader; bits of C_FORM above the number of heads.
 enum { C_TYPE_K, C_TYPE_V, C_FORM, C_ALIGNED, C_THREADS, C_TEAM, C_CHUNKS_K, C_CHUNKS_V, C_KEYS };
-enum { FORM_SPLIT_SHIFT = 4 };
+enum { SPLITS = 16, CAPS = 32, SLOPES = 64, SINKS = 128, STAGES = 256 };
 
 typedef struct operands {
     const tn_view *q, *k, *v, *block_table;
@@ -105,9 +108,12 @@ int32_t tn_vk_launch_attention_decode(const tn_step *step, int32_t i, tn_vk_disp
         d->counters = groups;
     }
     d->stages = d->wants_staged && o.v->ne[3] % STAGED_GROUP == 0 && tn_view_contiguous(&step->dst[0]);
-    n[TN_VK_N_ATTENTION_STAGES] = d->stages;
+    n[TN_VK_N_ATTENTION_ALONE] = d->like == step ? ALONE : ALONE_IN_PROBE;
     d->shader = TN_VK_SHADER_attention_decode;
-    c[C_FORM] = heads | (splits > 1) << FORM_SPLIT_SHIFT;
+    const tn_attention_params *p = step->params;
+    c[C_FORM] = heads | (splits > 1 ? SPLITS : 0) | (p->softcap > 0.0f ? CAPS : 0) |
+                (p->max_bias > 0.0f ? SLOPES : 0) |
+                (tn_step_has_src(step, TN_SRC_attention_sinks) ? SINKS : 0) | (d->stages ? STAGES : 0);
     // A split of 64 keys in one round of the loop, if registers hold them.
     c[C_KEYS] = d->v->device->software ? 1 : most > 1 ? 2 : heads > 1 ? 4 : 8;
     d->groups = groups * splits;

@@ -26,11 +26,21 @@
 #include "backends/vulkan/attention/attention.glsl"
 #include "backends/vulkan/shaders/cache_row.glsl"
 #define STAGED_GROUPS 32
+#define STAGED_TO   places.staged
+#define STAGED_NORM places.staged_norm
+// What is read of the record behind a barrier, which empties the first cache, is loaded at the start.
+struct Places {
+    uint64_t y, sums, counters, staged, staged_norm;
+    int64_t y_head;
+} places;
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 
 layout(constant_id = 0) const int TYPE_K = TYPE_F16;
 layout(constant_id = 1) const int TYPE_V = TYPE_F16;
-layout(constant_id = 2) const uint FORM = 1; // number of heads; bit 16: keys may be split over workgroups
+// Number of heads, and bits: 16 keys may be split over workgroups, 32 scores are capped, 64 they have slopes
+// (ALiBi), 128 there are sinks, 256 it writes a staged result. Code that is not needed is left out, because a
+// dispatch that runs through it once waits for the code itself.
+layout(constant_id = 2) const uint FORM = 1;
 layout(constant_id = 3) const
     int ALIGNED = 0; // rows are whole runs of 16 elements and start at multiples of 16 bytes
 layout(local_size_x_id = 4) in;
@@ -38,6 +48,8 @@ layout(constant_id = 5) const uint TEAM = 8; // lanes of a team: a power of two,
 layout(constant_id = 6) const uint CHUNKS_K = 1; // chunks of 8 elements that a lane has of a row
 layout(constant_id = 7) const uint CHUNKS_V = 1;
 layout(constant_id = 8) const uint KEYS = 1; // that a team has in flight
+const bool CAPS = (FORM & 32u) != 0, SLOPES = (FORM & 64u) != 0, SINKS = (FORM & 128u) != 0,
+           STAGES = (FORM & 256u) != 0;
 const uint HEADS = FORM & 15u, PHASES = FORM >> 4 & 1u, TEAMS = gl_WorkGroupSize.x / TEAM;
 const uint MAX_HEADS = 4, MAX_CHUNKS = 16, MAX_KEYS = 8, MAX_SUMS = 4096, MAX_TEAMS = 128;
 
@@ -118,10 +130,11 @@ uint lane, team, n_heads, d_v;
 float queries[MAX_HEADS][MAX_CHUNKS * 8], slope[MAX_HEADS], acc[MAX_HEADS][MAX_CHUNKS * 8], top[MAX_HEADS],
     sum[MAX_HEADS];
 float tops_all[MAX_HEADS], sums_all[MAX_HEADS]; // of all teams
+float sinks[MAX_HEADS];
 
 void load_queries(View q, uint token, uint h0)
 {
-    float max_bias = param_f(5);
+    float max_bias = SLOPES ? param_f(5) : 0.0;
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         uint head = h0 + min(h, n_heads - 1);
         uint64_t row = q.data + int64_t(token) * q.nb[1] + int64_t(head) * q.nb[2];
@@ -129,7 +142,8 @@ void load_queries(View q, uint token, uint h0)
             Raw r = load_raw(TYPE_F32, row, (c * TEAM + lane) * 8, uint(q.ne[3]));
             [[unroll]] for (uint i = 0; i < 8; i++) queries[h][8 * c + i] = element(TYPE_F32, r, i);
         }
-        slope[h] = max_bias > 0.0 ? alibi_slope(max_bias, uint(q.ne[2]), head) : 0.0;
+        slope[h] = SLOPES ? alibi_slope(max_bias, uint(q.ne[2]), head) : 0.0;
+        sinks[h] = SINKS ? sink_of(head) : LOWEST;
     }
 }
 
@@ -145,7 +159,7 @@ void begin(float zero)
 void attend_keys(Span span, uint kv_head, int from, int to)
 {
     View k = args.src[1], v = args.src[2], table = args.src[5];
-    float scale = param_f(0), softcap = param_f(4);
+    float scale = param_f(0), softcap = CAPS ? param_f(4) : 0.0;
     // The same number of rounds for all lanes, because sums over a team need all of its lanes.
     for (int j0 = from; j0 < to; j0 += int(KEYS * TEAMS)) {
         Raw ks[MAX_KEYS][MAX_CHUNKS], vs[MAX_KEYS][MAX_CHUNKS];
@@ -166,8 +180,8 @@ void attend_keys(Span span, uint kv_head, int from, int to)
                         dot = fma(element(TYPE_K, ks[u][c], i), queries[h][8 * c + i], dot);
                 int j = j0 + int(u * TEAMS + team);
                 dot = team_sum(dot) * scale;
-                if (softcap > 0.0) dot = unary(UNARY_SOFTCAP, dot, softcap, 0.0);
-                dot -= slope[h] * float(abs(span.position - j));
+                if (CAPS) dot = unary(UNARY_SOFTCAP, dot, softcap, 0.0);
+                if (SLOPES) dot -= slope[h] * float(abs(span.position - j));
                 s[u] = j < to ? dot : LOWEST;
                 now = max(now, s[u]);
             }
@@ -202,7 +216,7 @@ void merge_splits(uint64_t ends, uint first_part, uint splits, uint used, uint s
             [[unroll]] for (uint c = 0; c < CHUNKS_V; c++) {
                 uint e = (c * TEAM + lane) * 8;
                 if (e >= d_v) continue;
-                uint64_t values = args.scratch + int64_t(part) * stride + 4 * e;
+                uint64_t values = places.sums + int64_t(part) * stride + 4 * e;
                 vec4 low = ExchangedFour(values).v, high = ExchangedFour(values + 16).v;
                 [[unroll]] for (uint i = 0; i < 8; i++) {
                     float value = each > LOWEST ? (i < 4 ? low[i] : high[i - 4]) : 0.0;
@@ -236,17 +250,17 @@ void join_teams()
 }
 
 // Adds up what the teams wrote, and stores the result (whole), or the sums of this workgroup.
-void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint splits, uint stride)
+void store(bool whole, uint64_t ends, uint first_part, uint splits, uint stride)
 {
     uint t = team * TEAM + lane;
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         if (h >= n_heads) continue;
         uint part = first_part + h * splits;
-        uint64_t y =
-            args.dst[0].data + int64_t(token) * args.dst[0].nb[1] + int64_t(h0 + h) * args.dst[0].nb[2];
+        uint64_t y = places.y + int64_t(h) * places.y_head;
         float most = tops_all[h], total = sums_all[h], before = most;
-        if (whole) add_sink(h0 + h, most, total);
-        else if (t == 0) {
+        if (whole) {
+            if (SINKS) add_sink(sinks[h], most, total);
+        } else if (t == 0) {
             Exchanged(ends + int64_t(part) * 8).v = most;
             Exchanged(ends + int64_t(part) * 8 + 4).v = total;
         }
@@ -262,8 +276,8 @@ void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint
             if (whole) {
                 value *= factor;
                 store_f32(y + 4 * e, value);
-                if (args.n[N_ATTENTION_STAGES] > 0) staged_values[h * d_v + e] = value;
-            } else Exchanged(args.scratch + int64_t(part) * stride + 4 * e).v = value;
+                if (STAGES) staged_values[h * d_v + e] = value;
+            } else Exchanged(places.sums + int64_t(part) * stride + 4 * e).v = value;
         }
     }
 }
@@ -271,7 +285,7 @@ void store(bool whole, uint token, uint h0, uint64_t ends, uint first_part, uint
 void main()
 {
     uint t = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
-    float touched = touch_record(gl_SubgroupInvocationID);
+    float touched = gl_SubgroupID == 0 ? touch_record(gl_SubgroupInvocationID) : 0.0;
     View q = args.src[0];
     uint splits = uint(args.n[N_ATTENTION_SPLITS]), blocks = uint(args.n[N_ATTENTION_BLOCKS]),
          kv_heads = uint(args.src[1].ne[1]), heads = uint(q.ne[2]), group = heads / kv_heads;
@@ -283,29 +297,39 @@ void main()
     lane = t % TEAM, team = t / TEAM;
     load_queries(q, token, h0); // in flight while the keys are found
     Span span = span_of(int(token));
-    int per = int(keys_per_split(span, splits)), from = span.from + int(split) * per,
+    View y = args.dst[0];
+    places.y = y.data + int64_t(token) * y.nb[1] + int64_t(h0) * y.nb[2];
+    places.y_head = y.nb[2];
+    places.sums = args.scratch;
+    places.counters = args.counters + 4 * int64_t(g / splits);
+    if (STAGES) {
+        places.staged = args.staged;
+        places.staged_norm = args.staged_norm;
+    }
+    int per = int(keys_per_split(span, splits, uint(args.n[N_ATTENTION_ALONE]))),
+        from = span.from + int(split) * per,
         to = min(span.to, from + per);
     if (span.none || (split > 0 && from >= span.to)) return;
     uint used = max(1u, uint(span.to - span.from + per - 1) / uint(per)),
          first_part = (token * heads + h0) * splits, stride = (d_v + 7) / 8 * 32;
-    uint64_t ends = args.scratch + int64_t(uint(q.ne[1]) * heads * splits) * stride;
+    uint64_t ends = places.sums + int64_t(uint(q.ne[1]) * heads * splits) * stride;
     [[dont_unroll]] for (uint phase = 0; phase <= PHASES; phase++) {
         begin(touched);
         if (phase == 0) attend_keys(span, kv_head, from, to);
         else merge_splits(ends, first_part, splits, used, stride);
         join_teams();
         bool whole = PHASES == 0 || used == 1 || phase == 1;
-        store(whole, token, h0, ends, first_part + split, splits, stride);
+        store(whole, ends, first_part + split, splits, stride);
         if (whole) break;
         memoryBarrierBuffer();
         barrier();
-        if (t == 0) ready = atomicAdd(Counter(args.counters + 4 * int64_t(g / splits)).v, 1u);
+        if (t == 0) ready = atomicAdd(Counter(places.counters).v, 1u);
         barrier();
         if (ready + 1 < used) return;
         memoryBarrierBuffer();
-        if (t == 0) Counter(args.counters + 4 * int64_t(g / splits)).v = 0; // for the next step
+        if (t == 0) Counter(places.counters).v = 0; // for the next step
     }
-    if (args.n[N_ATTENTION_STAGES] <= 0) return;
+    if (!STAGES) return;
     row_here = token;
     group_first = h0 * d_v / 32;
     barrier();

@@ -290,7 +290,7 @@ void main()
     float last[LANE_ROWS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS; i++) {
         float all = over_row(sum[i], true), before = top[i] * LN_2, now = before;
-        add_sink(h, now, all);
+        add_sink(sink_of(h), now, all);
         last[i] = all > 0.0 ? (before == now ? 1.0 : exp(before - now)) / all : 0.0;
     }
     UNROLL for (uint i = 0; i < V; i++) {

@@ -8,32 +8,50 @@
 // the sum of their two best scores.
 // moe_weights: one workgroup for each token makes weights of the scores of the chosen experts. moe_route:
 // both in one dispatch. moe_sum, moe_combine: one invocation for each element of y [T, n] = sum over slots
-// of weight x [T, slots, n], moe_combine adds one or two further terms.
+// of weight x [T, slots, n], or for four of them (ALIGNED); moe_combine adds one or two further terms, and
+// with STAGES, a module of its own, also writes the result as int8 activations.
 //
 // Limit: latency for routing; memory for the sums, 4 (slots + 1) bytes for each element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#ifdef STAGES
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #include "backends/vulkan/shaders/common.glsl"
 
-const uint THREADS = 64;
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 4) in;
+const uint THREADS = gl_WorkGroupSize.x, MAX_THREADS = 256;
 layout(constant_id = 0) const int OP = OP_top_k;
+// Of sums: all rows are whole vectors of 4 and start at multiples of 16 bytes.
+layout(constant_id = 3) const int ALIGNED = 0;
 #include "backends/vulkan/shaders/reduce.glsl"
+#ifdef STAGES
+#define STAGED_FOURS
+#include "backends/vulkan/shaders/quantise_int8.glsl"
+#endif
 
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
-const uint NONE = 0xffffffffu, MAX_GROUPS = 256, MAX_CHOSEN = 256, MAX_RANKED = 512;
-shared uint best_space[THREADS];
+const uint SLOTS = 8, NONE = 0xffffffffu, MAX_GROUPS = 256, MAX_CHOSEN = 256, MAX_RANKED = 512;
+shared uint best_space[MAX_THREADS], rank_space[MAX_RANKED];
 shared vec4 score_space[MAX_RANKED / 4];
-shared float group_space[MAX_GROUPS];
+shared float raw_space[MAX_RANKED], group_space[MAX_GROUPS];
 shared uint chosen_space[MAX_CHOSEN]; // of moe_route
 
 // By what experts are ranked: logits, sigmoids, or probabilities with the maximum and the sum of a softmax.
 int choice = GATING_NONE;
 float choice_top = 0.0, choice_sum = 1.0;
 
+// Score j of a row; moe_route keeps rows of up to MAX_RANKED scores in shared memory.
+float score(uint64_t row, uint j)
+{
+    return OP == OP_moe_route && args.src[0].ne[3] <= MAX_RANKED ? raw_space[j]
+                                                                 : load_f32(row + 4 * int64_t(j));
+}
+
 float value(uint64_t row, uint j)
 {
-    float v = load_f32(row + 4 * int64_t(j));
+    float v = score(row, j);
     if (choice == GATING_SIGMOID) v = 1.0 / (1.0 + exp(-v));
     else if (choice == GATING_SOFTMAX) v = exp(v - choice_top) / choice_sum;
     if (has_src(1)) v += load_f32(args.src[1].data + 4 * int64_t(j));
@@ -55,16 +73,25 @@ bool before(float v, uint i, float than, uint j) { return v > than || (v == than
 // The k best scores by their ranks.
 void rank_scores(uint64_t row, uint64_t y, uint n, uint k, uint t)
 {
-    for (uint j = t; j < (n + 3) / 4 * 4; j += THREADS)
+    uint fours = (n + 3) / 4, parts = max(THREADS / n, 1u), each = (fours + parts - 1) / parts;
+    for (uint j = t; j < 4 * fours; j += THREADS) {
         score_space[j / 4][j % 4] = j < n ? value(row, j) : LOWEST;
+        rank_space[j] = 0;
+    }
+    barrier();
+    // Where there are more invocations than scores, several share one.
+    for (uint at = t; at < n * parts; at += THREADS) {
+        uint j = at % n, part = at / n, rank = 0;
+        float v = score_space[j / 4][j % 4];
+        for (uint i = part * each; i < min((part + 1) * each, fours); i++) {
+            vec4 s = score_space[i];
+            [[unroll]] for (uint c = 0; c < 4; c++) rank += uint(before(s[c], 4 * i + c, v, j));
+        }
+        atomicAdd(rank_space[j], rank);
+    }
     barrier();
     for (uint j = t; j < n; j += THREADS) {
-        float v = score_space[j / 4][j % 4];
-        uint rank = 0;
-        for (uint i = 0; i < n; i += 4) {
-            vec4 s = score_space[i / 4];
-            [[unroll]] for (uint c = 0; c < 4; c++) rank += uint(before(s[c], i + c, v, j));
-        }
+        uint rank = rank_space[j];
         if (rank >= k) continue;
         store_u32(y + 4 * rank, j);
         if (OP == OP_moe_route) chosen_space[rank] = j;
@@ -121,7 +148,7 @@ void top_k(uint r, uint t)
 float chosen(uint64_t x, uint r, uint u)
 {
     View ids = args.src[1];
-    if (OP == OP_moe_route) return load_f32(x + 4 * int64_t(chosen_space[u]));
+    if (OP == OP_moe_route) return score(x, chosen_space[u]);
     int e = load_i32(ids.data + int64_t(r) * ids.nb[2] + int64_t(u) * ids.nb[3]);
     return e >= 0 && e < args.src[0].ne[3] ? load_f32(x + 4 * int64_t(e)) : LOWEST;
 }
@@ -139,12 +166,16 @@ void moe_weights(uint r, uint t, float zero)
     uint used = uint(to.ne[3]), n = gating == GATING_SOFTMAX_SELECTED ? used : uint(args.src[0].ne[3]);
     uint64_t x = row_of(args.src[0], r), y = row_of(to, r);
     float top = LOWEST, sum = 0.0, total = 0.0;
-    for (uint j = t; j < n; j += THREADS)
-        top = max(top, gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j));
-    top = reduce_max(top);
-    for (uint j = t; j < n; j += THREADS)
-        sum += exp((gating == GATING_SOFTMAX_SELECTED ? chosen(x, r, j) : load_f32(x + 4 * j)) - top);
-    sum = reduce_sum(sum);
+    bool selected = gating == GATING_SOFTMAX_SELECTED;
+    if (OP == OP_moe_route && gating == GATING_SOFTMAX && choice == GATING_SOFTMAX) {
+        top = choice_top;
+        sum = choice_sum;
+    } else if (gating == GATING_SOFTMAX || selected) {
+        for (uint j = t; j < n; j += THREADS) top = max(top, selected ? chosen(x, r, j) : score(x, j));
+        top = reduce_max(top);
+        for (uint j = t; j < n; j += THREADS) sum += exp((selected ? chosen(x, r, j) : score(x, j)) - top);
+        sum = reduce_sum(sum);
+    }
     for (uint u = t; u < used; u += THREADS) total += weight(chosen(x, r, u), gating, top, sum);
     total = reduce_sum(total);
     float scale = scale_or_1(param_f(at + 2));
@@ -158,12 +189,14 @@ void moe_route(uint r, uint t)
     float touched = touch_record(t);
     uint n = uint(args.src[0].ne[3]);
     uint64_t x = row_of(args.src[0], r);
+    for (uint j = t; n <= MAX_RANKED && j < n; j += THREADS) raw_space[j] = load_f32(x + 4 * j);
     choice = args.params[6];
+    barrier();
     if (choice == GATING_SOFTMAX) {
         float top = LOWEST, sum = 0.0;
-        for (uint j = t; j < n; j += THREADS) top = max(top, load_f32(x + 4 * int64_t(j)));
+        for (uint j = t; j < n; j += THREADS) top = max(top, score(x, j));
         choice_top = reduce_max(top);
-        for (uint j = t; j < n; j += THREADS) sum += exp(load_f32(x + 4 * int64_t(j)) - choice_top);
+        for (uint j = t; j < n; j += THREADS) sum += exp(score(x, j) - choice_top);
         choice_sum = reduce_sum(sum);
     }
     top_k(r, t);
@@ -191,11 +224,43 @@ void moe_sum(uint e)
     store_f32(row_of(y, r) + 4 * int64_t(j), OP == OP_moe_combine ? sum + added(r, j) : sum);
 }
 
+// The same for elements 4 e .. 4 e + 3. The terms of eight slots are loaded at once.
+void moe_sum_four(uint e)
+{
+    View x = args.src[0], w = args.src[1], y = args.dst[0];
+    uint n = uint(y.ne[3]) / 4, r = e / n, slots = uint(w.ne[3]);
+    uint64_t j = 16 * uint64_t(e % n);
+    if (r >= uint(y.ne[2])) return;
+    uint64_t weights = row_of(w, r), terms = x.data + int64_t(r) * x.nb[1] + j;
+    int n_added = OP == OP_moe_combine ? args.params[0] : 0;
+    vec4 first = vec4(0.0), second = vec4(0.0), sum = vec4(0.0);
+    if (n_added > 0) first = PF128(row_of(args.src[2], r) + j).v;
+    if (n_added > 1) second = PF128(row_of(args.src[3], r) + j).v;
+    for (uint u0 = 0; u0 < slots; u0 += SLOTS) {
+        vec4 term[SLOTS];
+        float weight[SLOTS];
+        [[unroll]] for (uint u = 0; u < SLOTS; u++) {
+            uint slot = min(u0 + u, slots - 1);
+            term[u] = PF128(terms + int64_t(slot) * x.nb[2]).v;
+            weight[u] = load_f32(weights + 4 * slot);
+        }
+        [[unroll]] for (uint u = 0; u < SLOTS; u++)
+            if (u0 + u < slots) sum += weight[u] * term[u];
+    }
+    if (OP == OP_moe_combine && args.params[1] != 0) first *= load_f32(row_of(args.src[2 + n_added], r));
+    vec4 v = sum + (first + second);
+    PF128(row_of(y, r) + j).v = v;
+#ifdef STAGES
+    stage_four(r, 4 * n, e % n, v);
+#endif
+}
+
 void main()
 {
     uint g = group_index(), t = gl_LocalInvocationID.x;
     if (OP == OP_moe_sum || OP == OP_moe_combine) {
-        moe_sum(g * THREADS + t);
+        if (ALIGNED != 0) moe_sum_four(g * THREADS + t);
+        else moe_sum(g * THREADS + t);
         return;
     }
     if (g >= n_rows(args.dst[0])) return;

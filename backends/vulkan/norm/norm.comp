@@ -7,21 +7,29 @@
 //
 // Operands: x, y [rows, n] F32, w and bias [n] F32. Work: one workgroup for each row. Where rows are short
 // enough for registers and start at multiples of 16 bytes (ALIGNED), it reads them once in vectors of
-// four; otherwise it passes over them two or three times, and all passes but the first come from the
-// cache.
+// four, and with STAGES, a module of its own, also writes the result as int8 activations; otherwise it
+// passes over them two or three times, and all passes but the first come from the cache.
 //
 // Bytes: 8 for each element, 16 for add_rms_norm. Limit: memory, or latency for few rows.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#ifdef STAGES
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 #include "backends/vulkan/shaders/common.glsl"
 
-const uint THREADS = 128;
-layout(local_size_x = 128) in;
+layout(local_size_x_id = 4) in;
+const uint THREADS = gl_WorkGroupSize.x, MAX_VECTORS = 16;
 layout(constant_id = 0) const int OP = OP_rms_norm;
+layout(constant_id = 1) const uint VECTORS = 1; // that an invocation has in registers
 // All rows are whole vectors of 4, at most THREADS * VECTORS of them, and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
-const uint VECTORS = 16; // that an invocation has in registers
 #include "backends/vulkan/shaders/reduce.glsl"
+#ifdef STAGES
+#define STAGED_FOURS
+#include "backends/vulkan/shaders/quantise_int8.glsl"
+#endif
 
 // rms_norm and add_rms_norm with rows in registers.
 void norm_in_registers(uint r, uint t)
@@ -31,7 +39,7 @@ void norm_in_registers(uint r, uint t)
     uint n = uint(args.src[0].ne[3]) / 4, weight = ADDS ? 2 : 1;
     uint64_t x = row_of(args.src[0], r), b = ADDS ? row_of(args.src[1], r) : x, sums = row_of(args.dst[0], r),
              y = row_of(args.dst[ADDS ? 1 : 0], r);
-    vec4 row[VECTORS];
+    vec4 row[MAX_VECTORS];
     float squares = 0.0;
     [[unroll]] for (uint i = 0; i < VECTORS; i++) {
         uint64_t at = 16 * uint64_t(min(t + i * THREADS, n - 1));
@@ -43,7 +51,7 @@ void norm_in_registers(uint r, uint t)
         if (ADDS) PF128(sums + 16 * uint64_t(t + i * THREADS)).v = row[i];
     }
     // Loaded before the sum is known, so that a single row does not wait for both.
-    vec4 w[VECTORS];
+    vec4 w[MAX_VECTORS];
     [[unroll]] for (uint i = 0; i < VECTORS; i++)
         if (i * THREADS < n && has_src(int(weight)))
             w[i] = PF128(args.src[weight].data + 16 * uint64_t(min(t + i * THREADS, n - 1))).v;
@@ -53,6 +61,9 @@ void norm_in_registers(uint r, uint t)
         vec4 v = row[i] * scale + touched;
         if (has_src(int(weight))) v *= w[i];
         PF128(y + 16 * uint64_t(t + i * THREADS)).v = v;
+#ifdef STAGES
+        stage_four(r, 4 * n, t + i * THREADS, v);
+#endif
     }
 }
 

@@ -33,7 +33,7 @@ void main()
     Weight w;
     [[unroll]] for (uint p = 0; p < MAX_PLANES; p++) {
         w.plane[p] = given_plane[0][p];
-        w.row_size[p] = int64_t(given_size[0][p]);
+        w.row_size[p] = int64_t(given_size[p]);
     }
     float y[16];
     dequant16(TYPE, w, int64_t(row), int64_t(16 * run), y);

@@ -191,7 +191,7 @@ void load_x(uint k0)
 
 void main()
 {
-    float touched = touch_record(LANE);
+    float touched = thread < LANES ? touch_record(LANE) : 0.0;
     rows = uint(args.n[N_PRODUCT_ROWS]), columns = uint(args.n[N_PRODUCT_COLUMNS]),
     n = uint(args.src[0].ne[3]);
     uint parts = uint(args.n[N_PRODUCT_SPLITS]), down = (rows + TILE_M - 1) / TILE_M, g = group_index(),

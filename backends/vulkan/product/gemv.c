@@ -94,7 +94,7 @@ static void choose(tn_vk_dispatch *d, const tn_view *w, const lane_slice *slice,
 
 static bool may_stage(const tn_product *p)
 {
-    return p->n_results == 1 && !p->ids && p->y[0]->ne[3] % GROUP == 0;
+    return p->n_results == 1 && p->y[0]->ne[3] % GROUP == 0;
 }
 
 // Subgroups of a workgroup that also stages its results, for which it needs 32 columns. With few columns a
@@ -117,6 +117,10 @@ static void launch(const tn_product *p, const tn_product *like, int32_t i, const
     d->stages = d->wants_staged && may_stage(like);
     if (d->shader == TN_VK_SHADER_gemv_int8 && tn_vk_gemv_k_quant_runs(d, p->w[i]->dtype, rows)) {
         tn_vk_launch_gemv_k_quant(like->w[i], gated, d);
+        return;
+    }
+    if (d->shader == TN_VK_SHADER_gemv_float && tn_vk_gemv_row_runs(d, like, rows)) {
+        tn_vk_launch_gemv_row(p, like, i, d);
         return;
     }
     c[C_GATED] = gated;

@@ -90,7 +90,7 @@ ivec2 staged_at(uint i)
 
 void main()
 {
-    float touched = touch_record(gl_SubgroupInvocationID);
+    float touched = gl_SubgroupID == 0 ? touch_record(gl_SubgroupInvocationID) : 0.0;
     uint columns = uint(args.n[N_PRODUCT_COLUMNS]), rows = uint(args.n[N_PRODUCT_ROWS]),
          k = uint(args.src[0].ne[3]), n_slices = (k + elems_of(TYPE) - 1) / elems_of(TYPE);
     uint wide = GATED != 0 ? COLUMNS / 2 : COLUMNS, teams = gl_NumSubgroups / SPLIT;

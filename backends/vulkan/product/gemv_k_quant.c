@@ -13,9 +13,17 @@ enum {
     GROUP = TN_VK_QUANTISED_GROUP,
     CHUNK = 64
 }; // CHUNK: elements of a row of weights that a lane multiplies at once
-// Constants of the shader, and bits of C_FORM.
+// Constants of the shader.
 enum { C_TYPE, C_FORM, C_SPLIT, C_THREADS = 4, C_RESULTS, C_DEPTH, C_LANES };
-enum { FORM_GATED = 1, FORM_STAGES = 2 };
+
+int32_t tn_vk_form_of_one_row(const tn_vk_dispatch *d)
+{
+    enum { GATED = 1, STAGES = 2, NORMED = 4, BIASED = 8, ACTS = 16 };
+    const int32_t *n = d->args.n;
+    return (n[TN_VK_N_PRODUCT_GLU] >= 0 ? GATED : 0) | (d->stages ? STAGES : 0) |
+           (n[TN_VK_N_PRODUCT_NORM] >= 0 ? NORMED : 0) | (n[TN_VK_N_PRODUCT_BIAS] >= 0 ? BIASED : 0) |
+           (n[TN_VK_N_PRODUCT_ACT] >= 0 ? ACTS : 0);
+}
 
 bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t rows)
 {
@@ -34,7 +42,7 @@ typedef struct division {
 static const division *choose(const tn_vk_dispatch *d, int64_t columns, bool gated)
 {
     enum { MANY_COLUMNS = 8192 };
-    static const division software = {4, GROUP, 2}, gated_staging = {8, GROUP, 2},
+    static const division software = {4, GROUP, 2}, gated_staging = {8, GROUP, 1},
                           many_staging = {8, GROUP, 2}, few_staging = {32, GROUP, 1}, few = {8, 16, 2},
                           many = {4, 16, 1}, gated_alone = {8, 8, 2};
     if (d->v->device->software) return &software;
@@ -55,7 +63,7 @@ void tn_vk_launch_gemv_k_quant(const tn_view *w, bool gated, tn_vk_dispatch *d)
     while (2 * teams * split <= subgroups && 2 * teams * depth <= rows) teams *= 2;
     memset(c, 0, sizeof d->constants);
     c[C_TYPE] = w->dtype;
-    c[C_FORM] = (gated ? FORM_GATED : 0) | (d->stages ? FORM_STAGES : 0);
+    c[C_FORM] = tn_vk_form_of_one_row(d);
     c[C_SPLIT] = split;
     c[C_THREADS] = teams * split * subgroup;
     c[C_RESULTS] = results;

@@ -6,7 +6,7 @@
 // over k of x[k] w[j, k].
 //
 // Operands: int8 activations at args.scratch; w [columns, k] in planes, k a multiple of 256; what follows
-// the sums is that of product.glsl, but asked for early.
+// the sums: one_row.glsl.
 //
 // Work: a workgroup computes RESULTS columns, with a GLU of both gate and up. SPLIT subgroups share each
 // row of weights; a lane multiplies a chunk of 64 elements of it (k_quant_chunk.glsl) and keeps its
@@ -27,14 +27,14 @@
 #include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_Q4_K;
-// Bits: 1 gate and up of a GLU, 2 the workgroup also writes a staged result, for which RESULTS is 32.
-layout(constant_id = 1) const int FORM = 0;
+layout(constant_id = 1) const int FORM = 0; // one_row.glsl; with FORM_STAGES RESULTS is 32
 layout(constant_id = 2) const uint SPLIT = 1;
 layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
 layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even with a GLU
 layout(constant_id = 7) const uint LANES = 4; // of a subgroup
-const bool GATED = (FORM & 1) != 0, STAGES = (FORM & 2) != 0;
+uint row_first;
+#include "backends/vulkan/product/one_row.glsl"
 
 #define STAGED_GROUPS 1
 #define STAGED_SCALES
@@ -44,42 +44,18 @@ const bool GATED = (FORM & 1) != 0, STAGES = (FORM & 2) != 0;
 const uint MAX_DEPTH = 4, MAX_SUBGROUPS = 32, MAX_RESULTS = 32, SUMS = GATED ? 2 * RESULTS : RESULTS;
 shared float sums[SPLIT * SUMS], squares[MAX_SUBGROUPS];
 
-uint column_first, row_first, columns;
+uint column_first, columns;
 uint64_t bases[2][MAX_PLANES]; // address of the lane's chunk in row 0 of each weight
-uint sizes[2][MAX_PLANES];
 ChunkActivations activations;
 Chunk ring[MAX_DEPTH];
-
-// What follows the sum of a column, as in product.glsl: what is the same for all columns, and where the
-// result goes.
-struct Finish {
-    uint64_t to;
-    float eps;
-    int act;
-    bool normed, gated;
-    Glu gate;
-};
-
-Finish find_finish(uint j)
-{
-    Finish f;
-    f.to = row_of(args.dst[args.n[N_PRODUCT_RESULT]], row_first) + 4 * int64_t(j);
-    f.normed = args.n[N_PRODUCT_NORM] >= 0;
-    f.eps = param_f(max(args.n[N_PRODUCT_EPS], 0));
-    f.act = args.n[N_PRODUCT_ACT];
-    f.gated = args.n[N_PRODUCT_GLU] >= 0;
-    f.gate = glu_params(max(args.n[N_PRODUCT_GLU], 0));
-    return f;
-}
 
 // Loads bias, residual and weight of the next norm of column j, the workgroup's i-th, while weights are in
 // flight.
 shared float biases[MAX_RESULTS], residuals[MAX_RESULTS];
 void load_column(uint i, uint j)
 {
-    biases[i] =
-        args.n[N_PRODUCT_BIAS] >= 0 ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(j)) : 0.0;
-    residuals[i] = residual_of(row_first, j);
+    biases[i] = bias_of(j);
+    residuals[i] = early_residual_of(j);
     if (STAGES) staged_scales[i] = args.staged_norm != 0 ? load_f32(args.staged_norm + 4 * int64_t(j)) : 1.0;
 }
 
@@ -95,7 +71,7 @@ void start_load(uint d, uint slot)
     uint w = GATED ? d & 1u : 0, j = min(column_first + (GATED ? slot / 2 : slot), columns - 1);
     uint64_t at[MAX_PLANES];
     [[unroll]] for (uint i = 0; i < MAX_PLANES; i++)
-        at[i] = bases[w][i] + uint64_t(j) * uint64_t(sizes[w][i]);
+        at[i] = bases[w][i] + uint64_t(j) * uint64_t(given_size[i]);
     ring[d] = load_chunk(at);
 }
 
@@ -131,7 +107,7 @@ void multiply_rows(uint slot, uint at, bool more, bool first)
 
 void main()
 {
-    float touched = touch_record(gl_SubgroupInvocationID);
+    float touched = gl_SubgroupID == 0 ? touch_record(gl_SubgroupInvocationID) : 0.0;
     const uint thread = gl_LocalInvocationID.x;
     columns = uint(given_n[N_PRODUCT_COLUMNS]);
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
@@ -163,17 +139,15 @@ void main()
              at_chunk[MAX_PLANES];
         find_chunk(chunk, at_chunk);
         [[unroll]] for (uint w = 0; w < (GATED ? 2 : 1); w++)
-            [[unroll]] for (uint i = 0; i < MAX_PLANES; i++) {
-                sizes[w][i] = given_size[w][i];
-                bases[w][i] = given_plane[w][i] + first_weight * int64_t(sizes[w][i]) + at_chunk[i];
-            }
+            [[unroll]] for (uint i = 0; i < MAX_PLANES; i++)
+                bases[w][i] = given_plane[w][i] + first_weight * int64_t(given_size[i]) + at_chunk[i];
         [[unroll]] for (uint d = 0; d < DEPTH; d++) start_load(d, first_slot + d);
         activations = load_chunk_activations(x, k, chunk, c < n_chunks);
         // What the end needs is loaded while weights are in flight. The first weights do not wait for the
         // record, because the push constants have their addresses; this does.
         if (base == 0) {
             if (thread < RESULTS) load_column(thread, j);
-            for (uint i = thread; i < k / 32 && args.n[N_PRODUCT_NORM] >= 0; i += gl_WorkGroupSize.x)
+            for (uint i = thread; NORMED && i < k / 32; i += gl_WorkGroupSize.x)
                 square += load_f32(x + k + k / 4 + 4 * i);
         }
         uint i = 0;
@@ -192,15 +166,7 @@ void main()
             if (GATED) up += sums[s * SUMS + 2 * thread + 1];
         }
         for (uint s = 0; s < gl_NumSubgroups; s++) all += squares[s];
-        if (f.normed) {
-            float factor = inversesqrt(all / float(k) + f.eps);
-            value *= factor;
-            up *= factor;
-        }
-        if (f.gated) value = glu_of(f.gate, value, up);
-        value += biases[thread];
-        if (f.act >= 0) value = unary(f.act, value, 0.0, 0.0);
-        value += residuals[thread] + touched;
+        value = finish_one(f, value, up, all, float(k), biases[thread], residuals[thread] + touched);
         store_f32(f.to, value);
         if (STAGES) staged_values[thread] = value;
     }

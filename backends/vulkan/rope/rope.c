@@ -3,11 +3,12 @@
 //
 // rope, norm_rope and rope_cache on rope.comp.
 #include "backends/vulkan/runtime/kernel.h"
+#include "core/device.h"
 #include "ops/operands.h"
 #include "ops/ops.h"
 
-enum { MAX_HEAD = 1024, WORD = sizeof(int32_t) };       // MAX_HEAD: elements of a head, as in the shader
-enum { C_CACHE_K, C_CACHE_V, C_WRITES_CACHE, C_HEADS }; // constants of the shader
+enum { MAX_HEAD = 1024, WORD = sizeof(int32_t) }; // MAX_HEAD: elements of a head, as in the shader
+enum { C_CACHE_K, C_CACHE_V, C_WRITES_CACHE, C_HEADS, C_THREADS }; // constants of the shader
 
 // What all three have. Optional operands that are missing become -1.
 static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_off, size_t eps_off,
@@ -33,15 +34,21 @@ static int64_t heads_of(const tn_step *step, int32_t first, int32_t last)
 }
 
 // How many heads of a token a workgroup has: more than one only where large devices still have work for all
-// their places.
+// their places. A single one has an invocation for each element, so that none waits for two loads.
 static void divide(const tn_step *step, int32_t first, int32_t last, tn_vk_dispatch *d)
 {
-    enum { PLACES = 2048, MOST = 8 };
+    enum { PLACES = 2048, MOST = 8, THREADS = 64, MOST_THREADS = 256 };
     int64_t each = MOST;
     for (int32_t src = first; src <= last; src++)
         while (each > 1 &&
                (step->src[src].ne[2] % each != 0 || heads_of(d->like, first, last) / each < PLACES))
             each /= 2;
+    int32_t threads = THREADS;
+    while (each == 1 && !d->v->device->software && threads < MOST_THREADS &&
+           threads < d->like->src[first].ne[3])
+        threads *= 2;
+    while (threads > (int32_t)d->v->max_threads) threads /= 2;
+    d->constants[C_THREADS] = threads;
     d->constants[C_HEADS] = (int32_t)each;
     d->groups = heads_of(step, first, last) / each;
 }

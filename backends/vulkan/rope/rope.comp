@@ -17,8 +17,8 @@
 #extension GL_GOOGLE_include_directive : require
 #include "backends/vulkan/shaders/common.glsl"
 
-const uint THREADS = 64;
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 4) in;
+const uint THREADS = gl_WorkGroupSize.x;
 layout(constant_id = 0) const int TYPE_K = TYPE_F32; // of the cache
 layout(constant_id = 1) const int TYPE_V = TYPE_F32;
 layout(constant_id = 2) const int CACHES = 0;

@@ -39,7 +39,7 @@ enum {
 enum {
     TN_VK_N_ATTENTION_SPLITS, // parts that the keys of a token are divided into
     TN_VK_N_ATTENTION_BLOCKS, // workgroups for the query heads that share a head of the cache
-    TN_VK_N_ATTENTION_STAGES  // not 0: writes a staged result
+    TN_VK_N_ATTENTION_ALONE   // so many keys of a token are not divided
 };
 enum {
     TN_VK_N_PRODUCT_COLUMNS,         // of the result: n
@@ -90,7 +90,8 @@ typedef struct tn_vk_args {
 // to start the loads of its weights. They come with the dispatch, so these loads do not wait for the record.
 typedef struct tn_vk_push {
     uint64_t args, scratch, plane[TN_VK_MAX_WEIGHTS][TN_VK_MAX_PLANES];
-    uint32_t row_size[TN_VK_MAX_WEIGHTS][TN_VK_MAX_PLANES];
+    uint32_t row_size[TN_VK_MAX_PLANES]; // of both weights
+    uint64_t result, residual;
     int32_t n[2], k, ids; // args.n[0], [1]; elements of a row of source 0; args.n[7]
 } tn_vk_push;
 

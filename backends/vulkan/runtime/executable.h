@@ -29,6 +29,7 @@ struct tn_executable {
     tn_vk_range scratch;
     tn_vk_barriers order;              // while steps are prepared
     tn_vk_staged staged;               // of the step that is prepared
+    bool *has_staged;                  // whether each step before it has written its staged result
     tn_vk_pipeline_requests *requests; // not NULL: pipelines are only noted there
     tn_vk_run *runs;
     tn_vk_run up, down; // copies from and to the host, before and after all steps

@@ -21,10 +21,10 @@ typedef struct tn_vk_dispatch {
     int64_t counters; // how many it needs at args.counters
     bool waits;       // it reads what the dispatch before it wrote
     bool expanded;    // the planes in args.weight are offsets into the scratch
-    // Staged results: int8 activations that one step leaves to the next (staged.h).
-    bool wants_staged;          // the next step reads the staged result
+    // Staged results: int8 activations that one step leaves to later ones (staged.h).
+    bool wants_staged;          // a later step reads the staged result
     bool stages;                // this dispatch writes it, at args.staged
-    bool x_staged;              // that of the step before lies at args.scratch: x need not be quantised
+    bool x_staged;              // that of x lies at args.scratch: x need not be quantised
     const tn_rope_params *rope; // not NULL: args.tables is to be the address of their angles
     tn_vk_args args;
 } tn_vk_dispatch;

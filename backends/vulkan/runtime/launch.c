@@ -55,11 +55,13 @@ static tn_vk_push push_of(const tn_vk_args *a)
                     .n = {a->n[TN_VK_N_PRODUCT_COLUMNS], a->n[TN_VK_N_PRODUCT_ROWS]},
                     .k = a->src[0].ne[3],
                     .ids = a->n[TN_VK_N_PRODUCT_IDS]};
-    for (int32_t w = 0; w < TN_VK_MAX_WEIGHTS; w++)
-        for (int32_t i = 0; i < TN_VK_MAX_PLANES; i++) {
-            p.plane[w][i] = a->weight[w].plane[i];
-            p.row_size[w][i] = (uint32_t)a->weight[w].row_size[i];
-        }
+    int32_t result = a->n[TN_VK_N_PRODUCT_RESULT], residual = a->n[TN_VK_N_PRODUCT_RESIDUAL];
+    if (result >= 0 && result < TN_MAX_DST) p.result = a->dst[result].data;
+    if (residual >= 0 && residual < TN_MAX_SRC) p.residual = a->src[residual].data;
+    for (int32_t i = 0; i < TN_VK_MAX_PLANES; i++) {
+        for (int32_t w = 0; w < TN_VK_MAX_WEIGHTS; w++) p.plane[w][i] = a->weight[w].plane[i];
+        p.row_size[i] = (uint32_t)a->weight[0].row_size[i];
+    }
     return p;
 }
 

@@ -172,12 +172,17 @@ static uint64_t address_of(const tn_view *v)
     return (uint64_t)(uintptr_t)v->data;
 }
 
-// Where step i finds the staged result of the step before it, and where it writes its own. Where a kernel
-// that cannot write one had to replace the planned one, the next step quantises x itself.
+// Where step i finds the staged result of an earlier step, and where it writes its own. Where a kernel that
+// cannot write one had to replace the planned one, the reader quantises x itself.
 static void set_staged(tn_executable *e, const tn_program *program, int32_t i)
 {
     const tn_step_join *j = &program->steps[i].join;
-    bool written = i > 0 && e->staged.written && e->staged.write == address_of(&j->staged_x);
+    if (i > 0) e->has_staged[i - 1] = e->staged.written;
+    int32_t maker = i - 1;
+    while (maker >= 0 && (j->staged_x.ne[3] == 0 ||
+                          address_of(&program->steps[maker].join.staged_y) != address_of(&j->staged_x)))
+        maker--;
+    bool written = maker >= 0 && e->has_staged[maker];
     e->staged = (tn_vk_staged){.read = written ? address_of(&j->staged_x) : 0,
                                .write = address_of(&j->staged_y),
                                .norm = address_of(&j->staged_norm)};
@@ -223,9 +228,11 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
            counters = lists + (size_t)n_copies * sizeof(tn_vk_host_copy),
            size = counters + (size_t)n_counters * sizeof(uint32_t);
     e->runs = tn_calloc(v->device->ctx, (size_t)n_runs + 1, sizeof *e->runs);
+    e->has_staged = tn_calloc(v->device->ctx, (size_t)program->n_steps + 1, sizeof *e->has_staged);
     char *records = tn_calloc(v->device->ctx, size + 1, 1);
-    tn_status status = e->runs && records ? tn_vk_memory_create(v, size + TN_VK_NEXT_RECORDS, false, &e->args)
-                                          : TN_ERR_MEMORY;
+    tn_status status = e->runs && e->has_staged && records
+                           ? tn_vk_memory_create(v, size + TN_VK_NEXT_RECORDS, false, &e->args)
+                           : TN_ERR_MEMORY;
     e->counters = e->args.address + counters;
     int32_t before = tn_vk_n_compiled(v);
     if (status == TN_OK) status = make_pipelines(v, e, program, (tn_vk_args *)(void *)records);
@@ -255,6 +262,8 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     if (status == TN_OK) status = tn_vk_memory_write(v, &e->args, 0, records, size);
     if (status == TN_OK) status = tn_vk_record_parts(v, e, program);
     tn_free(v->device->ctx, records);
+    tn_free(v->device->ctx, e->has_staged);
+    e->has_staged = NULL;
     return status;
 }
 

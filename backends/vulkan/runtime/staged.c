@@ -4,29 +4,39 @@
 #include "core/device.h"
 #include "ops/product.h"
 
-enum { MAX_ROWS = 8 }; // up to which a GEMV kernel reads the result
+// Rows up to which a GEMV kernel reads the result, and of experts, where each row is a slot of a token.
+enum { MAX_ROWS = 8, MAX_SLOTS = 64 };
 
 int64_t tn_vk_quantised_size(int64_t k)
 {
     return (k + k / 4 + k / 8 + 15) / 16 * 16; // integers, scale and sums of each group, its sum of squares
 }
 
-// Elements of a row as the next step reads it (heads of attention stand side by side); 0: the result is never
-// staged.
-static int64_t row_of(const tn_step *step)
+// The result that is staged, and the elements of a row as products read it (heads of attention stand side by
+// side); 0: no result is.
+static const tn_view *staged_of(const tn_step *step, int64_t *k)
 {
-    const tn_view *y = &step->dst[0];
-    tn_product p = tn_product_get(step);
-    if (step->op == TN_OP_attention) return y->ne[2] * y->ne[3];
-    return p.n_results == 1 && !p.ids ? y->ne[3] : 0;
+    const tn_view *y = &step->dst[step->op == TN_OP_add_rms_norm ? 1 : 0];
+    bool sums = step->op == TN_OP_add_rms_norm || step->op == TN_OP_moe_combine;
+    *k = step->op == TN_OP_attention                   ? y->ne[2] * y->ne[3]
+         : sums || tn_product_get(step).n_results == 1 ? y->ne[3]
+                                                       : 0;
+    return y;
 }
 
 size_t tn_vk_staged_size(const tn_device *device, const tn_step *step)
 {
     TN_UNUSED(device);
-    int64_t k = row_of(step), rows = k > 0 ? tn_view_n_elems(&step->dst[0]) / k : 0;
-    if (rows == 0 || rows > MAX_ROWS || k % TN_VK_QUANTISED_GROUP != 0) return 0;
+    int64_t k;
+    const tn_view *y = staged_of(step, &k);
+    int64_t rows = k > 0 ? tn_view_n_elems(y) / k : 0, most = tn_product_get(step).ids ? MAX_SLOTS : MAX_ROWS;
+    if (rows == 0 || rows > most || k % TN_VK_QUANTISED_GROUP != 0) return 0;
     return (size_t)(rows * tn_vk_quantised_size(k));
+}
+
+bool tn_vk_stages_fours(const tn_vk *v)
+{
+    return (v->has & TN_VK_SHUFFLE) && (v->has & TN_VK_SUBGROUPS) && v->subgroup >= 8;
 }
 
 tn_step tn_vk_step_nowhere(const tn_step *step)
@@ -54,16 +64,15 @@ static bool stages(const tn_vk *v, const tn_step *step)
     return writes;
 }
 
-// Only the very next step reads a staged result: another one quantises x itself, as it always did.
 uint32_t tn_vk_joins(const tn_device *device, const tn_step_pair *pair)
 {
     const tn_vk *v = tn_vk_of(device);
     const tn_step *step = pair->maker, *next = pair->reader;
     const tn_vk_kernel *k = tn_vk_find_kernel(v, next, NULL);
-    const tn_view *x = &next->src[0], *y = &step->dst[0];
-    tn_product p = tn_product_get(next);
-    if (p.n_weights == 0 || p.ids || !k || !(k->needs & TN_VK_INT8_DOT) || !pair->adjacent) return 0;
-    bool same = pair->from[0] == 0 && x->ne[3] == row_of(step) && tn_view_n_elems(x) == tn_view_n_elems(y);
+    int64_t n;
+    const tn_view *x = &next->src[0], *y = staged_of(step, &n);
+    if (tn_product_get(next).n_weights == 0 || !k || !(k->needs & TN_VK_INT8_DOT)) return 0;
+    bool same = pair->from[0] == y - step->dst && x->ne[3] == n && tn_view_n_elems(x) == tn_view_n_elems(y);
     bool fits = same && tn_view_contiguous(x) && tn_view_contiguous(y) && tn_vk_staged_size(device, step) > 0;
     return fits && stages(v, step) ? TN_JOIN_STAGE : 0;
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Staged results: int8 activations (shaders/quantise_int8.glsl) that a step writes next to its result in f32,
-// where the next step would otherwise begin with quantising it. That saves a dispatch and a barrier for most
-// products of a decoding step. A pass of the graph decides which steps do (TN_JOIN_STAGE of ops/step.h).
+// where the products that read it would otherwise begin with quantising it. That saves a dispatch and a
+// barrier for most products of a decoding step, with experts too. A pass of the graph decides which steps do (TN_JOIN_STAGE of ops/step.h).
 #ifndef TN_VULKAN_STAGED_H
 #define TN_VULKAN_STAGED_H
 
@@ -23,6 +23,8 @@ int64_t tn_vk_quantised_size(int64_t k);
 // core/backend.h, joins and staged_size: bytes of the staged result of a step; 0: it has none.
 uint32_t tn_vk_joins(const tn_device *device, const tn_step_pair *pair);
 size_t tn_vk_staged_size(const tn_device *device, const tn_step *step);
+// Whether eight neighbouring invocations can stage a group, four elements each (stage_four).
+bool tn_vk_stages_fours(const tn_vk *v);
 // A step as planned, with addresses that nobody reads: operands lie where they would if every storage began
 // at an address that is aligned for all loads.
 tn_step tn_vk_step_nowhere(const tn_step *step);

@@ -42,7 +42,8 @@ layout(push_constant, scalar) uniform Push {
     Args args;
     // Of a product, as in the record: so its weights need not wait for the record (tn_vk_push).
     uint64_t given_scratch, given_plane[MAX_WEIGHTS][MAX_PLANES];
-    uint given_size[MAX_WEIGHTS][MAX_PLANES];
+    uint given_size[MAX_PLANES]; // of the rows of both weights
+    uint64_t given_result, given_residual; // 0: there is none
     int given_n[2], given_k, given_ids;
 };
 

@@ -47,11 +47,46 @@ uvec2 group_record(float d, int first_sum, int second_sum)
     return uvec2(floatBitsToUint(d), (uint(first_sum) & 0xffffu) | uint(second_sum) << 16);
 }
 
+#ifdef STAGED_FOURS
+// Elements 4 e .. 4 e + 3 of row r of k elements of a staged result. Eight neighbouring invocations of a
+// subgroup, the first of which has a multiple of eight as e, have a group and call it together.
+void stage_four(uint r, uint k, uint e, vec4 v)
+{
+    uint64_t row = args.staged + int64_t(r) * quantised_size(k);
+    vec4 x = args.staged_norm != 0 ? v * PF128(args.staged_norm + 16 * uint64_t(e)).v : v;
+    uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
+    uint top = max(max(bits.x, bits.y), max(bits.z, bits.w));
+    [[unroll]] for (uint m = 1; m < 8; m *= 2) top = max(top, subgroupShuffleXor(top, m));
+    vec2 scales = scale_of(top);
+    int sum = 0;
+    uint word = 0;
+    [[unroll]] for (int i = 0; i < 4; i++) {
+        int q = quantise(x[i], scales.x);
+        sum += q;
+        word |= (uint(q) & 255u) << 8 * i;
+    }
+    store_u32(row + 4 * e, word);
+    float squares = dot(v, v);
+    [[unroll]] for (uint m = 1; m < 8; m *= 2) {
+        if (m < 4) sum += subgroupShuffleXor(sum, m);
+        squares += subgroupShuffleXor(squares, m);
+    }
+    int other = subgroupShuffleXor(sum, 4); // the sum of the second half
+    if ((e & 7u) != 0) return;
+    PU64(row + k + e).v = group_record(scales.y, sum, other);
+    if (args.staged_norm != 0) store_f32(row + k + k / 4 + e / 2, squares);
+}
+#endif
+
 #ifdef STAGED_GROUPS
 // The results of the workgroup, STAGED_GROUPS groups at most. stage() writes them to args.staged, multiplied
 // by the weight args.staged_norm of the next step's norm if there is one. All subgroups call it, and each
 // writes some of the groups: group i becomes group staged_at(i).y of row staged_at(i).x of k elements; a
-// negative x means that there is no such group.
+// negative x means that there is no such group. An including shader may have loaded both addresses early.
+#ifndef STAGED_TO
+#define STAGED_TO args.staged
+#define STAGED_NORM args.staged_norm
+#endif
 shared float staged_values[STAGED_GROUPS * 32];
 ivec2 staged_at(uint i);
 
@@ -62,7 +97,7 @@ float staged_scale(uint g, uint e) { return staged_scales[e]; }
 #else
 float staged_scale(uint g, uint e)
 {
-    return args.staged_norm == 0 ? 1.0 : load_f32(args.staged_norm + 4 * int64_t(g * 32 + e));
+    return STAGED_NORM == 0 ? 1.0 : load_f32(STAGED_NORM + 4 * int64_t(g * 32 + e));
 }
 #endif
 
@@ -72,7 +107,7 @@ void stage(uint n, uint k)
     for (uint i = gl_SubgroupID; i < n; i += gl_NumSubgroups) {
         ivec2 at = staged_at(i);
         if (at.x < 0) continue;
-        uint64_t row = args.staged + int64_t(at.x) * quantised_size(k);
+        uint64_t row = STAGED_TO + int64_t(at.x) * quantised_size(k);
         uint top = 0;
         for (uint e = lane; e < 32; e += gl_SubgroupSize) {
             top = max(top,
@@ -94,7 +129,7 @@ void stage(uint n, uint k)
         squares = subgroupAdd(squares);
         if (!subgroupElect()) continue;
         PU64(row + k + 8 * int64_t(at.y)).v = group_record(scales.y, first, second);
-        if (args.staged_norm != 0) store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
+        if (STAGED_NORM != 0) store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
     }
 }
 #endif
