@@ -26,8 +26,8 @@ void tn_vk_launch_gemv_row(const tn_product *p, const tn_product *like, int32_t 
     int64_t slices = tn_vk_div_up(like->k * (int64_t)tn_dtype_block_size(p->w[i]->dtype), 16),
             columns = like->w[i]->ne[2];
     int32_t most = TN_MIN((int32_t)d->v->max_threads / subgroup, MOST_SUBGROUPS);
-    // As few rounds as a workgroup needs at most. Eight layers of 8B in bf16 on an H200, tokens/s, by depth and
-    // rows of weights: 2 and 4 722, 4 and 4 709, 4 and 2 687, 2 and 2 660, 1 and 4 601, 2 and 1 565; by
+    // As few rounds as a workgroup needs at most. Eight layers of 8B in bf16 on an H200, tokens/s, by depth
+    // and rows of weights: 2 and 4 722, 4 and 4 709, 4 and 2 687, 2 and 2 660, 1 and 4 601, 2 and 1 565; by
     // gemv.comp 676. Rows of 14336 in two rounds of 14 subgroups with 4, 2, 1 rows: 727, 731, 724.
     int64_t in_flight = (int64_t)DEPTH * subgroup, rounds = tn_vk_div_up(slices, in_flight * most);
     int32_t subgroups = (int32_t)tn_vk_div_up(slices, in_flight * rounds);

@@ -3,7 +3,8 @@
 //
 // Staged results: int8 activations (shaders/quantise_int8.glsl) that a step writes next to its result in f32,
 // where the products that read it would otherwise begin with quantising it. That saves a dispatch and a
-// barrier for most products of a decoding step, with experts too. A pass of the graph decides which steps do (TN_JOIN_STAGE of ops/step.h).
+// barrier for most products of a decoding step, with experts too. A pass of the graph decides which steps do
+// (TN_JOIN_STAGE of ops/step.h).
 #ifndef TN_VULKAN_STAGED_H
 #define TN_VULKAN_STAGED_H
 
