@@ -6,10 +6,6 @@
 // sequence, block table, sinks [H] F32 (SRC_attention_*).
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
 
-// A split has a whole number of KEYS_OF_ROUND, as few as possible, so that no workgroup waits long for its
-// loads.
-const uint KEYS_OF_ROUND = 64;
-
 struct Span {
     int seq, from, to, position; // keys from .. to - 1
     bool none;                   // the token belongs to no sequence
@@ -45,13 +41,12 @@ Span span_of(int token)
     return s;
 }
 
-// Keys of each of at most `splits` splits; the last ones may have none. Not more than `alone` keys are not
-// split.
-uint keys_per_split(Span s, uint splits, uint alone)
+// Keys of each of at most `splits` splits; the last ones may have none. A split has whole rounds of loads, as
+// few as possible, so that no workgroup waits long for them.
+uint keys_per_split(Span s, uint splits, uint round_keys)
 {
-    uint n = uint(s.to - s.from),
-         used = n <= alone ? 1u : min((n + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND, splits);
-    return max(1u, (n + used - 1) / used + KEYS_OF_ROUND - 1) / KEYS_OF_ROUND * KEYS_OF_ROUND;
+    uint n = uint(s.to - s.from), used = clamp((n + round_keys - 1) / round_keys, 1u, splits);
+    return max(1u, (n + used - 1) / used + round_keys - 1) / round_keys * round_keys;
 }
 
 float alibi_slope(float bias, uint heads, uint h)

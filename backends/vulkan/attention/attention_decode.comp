@@ -51,9 +51,10 @@ layout(constant_id = 8) const uint KEYS = 1; // that a team has in flight
 const bool CAPS = (FORM & 32u) != 0, SLOPES = (FORM & 64u) != 0, SINKS = (FORM & 128u) != 0,
            STAGES = (FORM & 256u) != 0;
 const uint HEADS = FORM & 15u, PHASES = FORM >> 4 & 1u, TEAMS = gl_WorkGroupSize.x / TEAM;
-const uint MAX_HEADS = 4, MAX_CHUNKS = 16, MAX_KEYS = 8, MAX_SUMS = 4096, MAX_TEAMS = 128;
+const uint MAX_HEADS = 4, MAX_CHUNKS = 16, MAX_KEYS = 8, MAX_TEAMS = 128;
 
-shared float team_sums[MAX_SUMS], tops[MAX_TEAMS][MAX_HEADS], sums[MAX_TEAMS][MAX_HEADS];
+shared float team_sums[gl_WorkGroupSize.x * HEADS * 8 * CHUNKS_V], tops[MAX_TEAMS][MAX_HEADS],
+    sums[MAX_TEAMS][MAX_HEADS];
 shared uint ready; // how many workgroups of this token were ready before this one
 
 // What workgroups write for each other.
@@ -306,7 +307,7 @@ void main()
         places.staged = args.staged;
         places.staged_norm = args.staged_norm;
     }
-    int per = int(keys_per_split(span, splits, uint(args.n[N_ATTENTION_ALONE]))),
+    int per = int(keys_per_split(span, splits, uint(args.n[N_ATTENTION_ROUND]))),
         from = span.from + int(split) * per,
         to = min(span.to, from + per);
     if (span.none || (split > 0 && from >= span.to)) return;

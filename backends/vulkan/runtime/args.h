@@ -39,7 +39,7 @@ enum {
 enum {
     TN_VK_N_ATTENTION_SPLITS, // parts that the keys of a token are divided into
     TN_VK_N_ATTENTION_BLOCKS, // workgroups for the query heads that share a head of the cache
-    TN_VK_N_ATTENTION_ALONE   // so many keys of a token are not divided
+    TN_VK_N_ATTENTION_ROUND   // keys of a round of loads: a part has whole rounds
 };
 enum {
     TN_VK_N_PRODUCT_COLUMNS,         // of the result: n
