@@ -29,6 +29,8 @@ layout(constant_id = 3) const int ALIGNED = 0;
 #ifdef STAGES
 #define STAGED_FOURS
 #include "backends/vulkan/shaders/quantise_int8.glsl"
+#else
+uint place_in_workgroup() { return gl_LocalInvocationID.x; }
 #endif
 
 #define LOWEST uintBitsToFloat(0xff800000u) // -inf
@@ -257,7 +259,7 @@ void moe_sum_four(uint e)
 
 void main()
 {
-    uint g = group_index(), t = gl_LocalInvocationID.x;
+    uint g = group_index(), t = place_in_workgroup();
     if (OP == OP_moe_sum || OP == OP_moe_combine) {
         if (ALIGNED != 0) moe_sum_four(g * THREADS + t);
         else moe_sum(g * THREADS + t);

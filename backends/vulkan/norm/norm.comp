@@ -29,6 +29,8 @@ layout(constant_id = 3) const int ALIGNED = 0;
 #ifdef STAGES
 #define STAGED_FOURS
 #include "backends/vulkan/shaders/quantise_int8.glsl"
+#else
+uint place_in_workgroup() { return gl_LocalInvocationID.x; }
 #endif
 
 // rms_norm and add_rms_norm with rows in registers.
@@ -69,7 +71,7 @@ void norm_in_registers(uint r, uint t)
 
 void main()
 {
-    uint r = group_index(), t = gl_LocalInvocationID.x;
+    uint r = group_index(), t = place_in_workgroup();
     if (r >= n_rows(args.src[0])) return;
     if (ALIGNED != 0) {
         norm_in_registers(r, t);

@@ -36,7 +36,9 @@ size_t tn_vk_staged_size(const tn_device *device, const tn_step *step)
 
 bool tn_vk_stages_fours(const tn_vk *v)
 {
-    return (v->has & TN_VK_SHUFFLE) && (v->has & TN_VK_SUBGROUPS) && v->subgroup >= 8;
+    enum { INVOCATIONS = 8, WORKGROUP = 64 }; // of a group; the smallest workgroup that stages
+    return (v->has & TN_VK_SHUFFLE) && (v->has & TN_VK_SUBGROUPS) && v->subgroup >= INVOCATIONS &&
+           v->subgroup <= WORKGROUP;
 }
 
 tn_step tn_vk_step_nowhere(const tn_step *step)

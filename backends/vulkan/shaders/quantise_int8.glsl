@@ -48,6 +48,9 @@ uvec2 group_record(float d, int first_sum, int second_sum)
 }
 
 #ifdef STAGED_FOURS
+// The number of an invocation in its workgroup, in the order of subgroups.
+uint place_in_workgroup() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
+
 // Elements 4 e .. 4 e + 3 of row r of k elements of a staged result. Eight neighbouring invocations of a
 // subgroup, the first of which has a multiple of eight as e, have a group and call it together.
 void stage_four(uint r, uint k, uint e, vec4 v)
