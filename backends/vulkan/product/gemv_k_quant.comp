@@ -18,8 +18,8 @@
 // dispatch that do not depend on its size. Measured on an H200 with the products of an 8B model, Q4_K:
 // gate and up 24.1 us, down 17.7, output 10.5, q, k and v 13.1, where gemv.comp takes 38.5, 28, 15.3 and
 // 14.9: the driver gives that shader 117 to 126 registers and moves loads down to their use, but this one
-// 64. Since addresses come with the push constants and gate and up have one row in flight, a layer of 8B takes
-// 11 us less (docs/log/vulkan.md).
+// 64. Since addresses come with the push constants and gate and up have one row in flight, a layer of 8B
+// takes 11 us less (docs/log/vulkan.md).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require

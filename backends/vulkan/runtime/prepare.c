@@ -178,9 +178,8 @@ static void set_staged(tn_executable *e, const tn_program *program, int32_t i)
 {
     const tn_step_join *j = &program->steps[i].join;
     if (i > 0) e->has_staged[i - 1] = e->staged.written;
-    int32_t maker = i - 1;
-    while (maker >= 0 && (j->staged_x.ne[3] == 0 ||
-                          address_of(&program->steps[maker].join.staged_y) != address_of(&j->staged_x)))
+    int32_t maker = j->staged_x.ne[3] > 0 ? i - 1 : -1;
+    while (maker >= 0 && address_of(&program->steps[maker].join.staged_y) != address_of(&j->staged_x))
         maker--;
     bool written = maker >= 0 && e->has_staged[maker];
     e->staged = (tn_vk_staged){.read = written ? address_of(&j->staged_x) : 0,
