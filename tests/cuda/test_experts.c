@@ -10,7 +10,6 @@
 //
 // compares results on a card, whose driver counts no launches. The path leads to that driver, because the
 // emulated one lies beside the program.
-#include "ops/quant.h"
 #include "tests/cuda/fake.h"
 #include "tests/graph/run_graph.h"
 
@@ -28,17 +27,6 @@ enum {
     NEXT = 64,
     ROOM = 2 * MANY_TOKENS * WIDTH
 };
-
-static void *weights_of(const char *name, tn_dtype type, size_t n)
-{
-    float *values = malloc(n * sizeof *values);
-    fill_value(name, TN_TYPE_F32, values, n * sizeof *values);
-    if (type == TN_TYPE_F32) return values;
-    void *packed = malloc(tn_dtype_row_size(type, (int64_t)n));
-    tn_quant_info_get(type)->from_f32(values, packed, (int64_t)n, NULL);
-    free(values);
-    return packed;
-}
 
 typedef struct layer {
     const char *device;
@@ -117,10 +105,10 @@ static int64_t run(const layer *l, float *y, float *z)
     enum { N_GIVEN = TN_COUNT(given) };
     tn_binding bound[N_GIVEN];
     for (size_t i = 0; i < N_GIVEN; i++)
-        bound[i] = (tn_binding){given[i].name, weights_of(given[i].name, given[i].type, given[i].n),
+        bound[i] = (tn_binding){given[i].name, values_of(given[i].name, given[i].type, given[i].n),
                                 tn_dtype_row_size(given[i].type, (int64_t)given[i].n)};
     size_t size = (size_t)l->n_tokens * WIDTH * sizeof *y;
-    void *x = weights_of("x", TN_TYPE_F32, (size_t)l->n_tokens * WIDTH);
+    void *x = values_of("x", TN_TYPE_F32, (size_t)l->n_tokens * WIDTH);
     static const int32_t some_ids[] = {2, EXPERTS, 0, 1, 5, -1, 4, 3, 2};
     int32_t ids[MANY_TOKENS * USED];
     for (size_t i = 0; i < TN_COUNT(ids); i++) ids[i] = some_ids[i % TN_COUNT(some_ids)];

@@ -4,7 +4,6 @@
 // One token of each of several sequences on the emulated device: rope_cache and attention share a launch
 // where nobody else reads the rotated queries. Results and caches are those of the reference then, and those
 // of two launches.
-#include "ops/quant.h"
 #include "tests/cuda/fake.h"
 #include "tests/graph/run_graph.h"
 
@@ -53,17 +52,6 @@ static void record(tn_graph *g, const layer *l, bool apart)
     if (apart) OUTPUT("turned", rope->dst[2]);
     a.q = INPUT("other q", n, HEADS, d); // reads what was stored
     OUTPUT("z", tn_op_attention(g, &a, &params));
-}
-
-static void *values_of(const char *name, tn_dtype type, size_t n)
-{
-    float *values = malloc(n * sizeof *values);
-    fill_value(name, TN_TYPE_F32, values, n * sizeof *values);
-    if (type == TN_TYPE_F32) return values;
-    void *packed = malloc(tn_dtype_row_size(type, (int64_t)n));
-    tn_quant_info_get(type)->from_f32(values, packed, (int64_t)n, NULL);
-    free(values);
-    return packed;
 }
 
 // Integers of the step: pages are dealt to the sequences in turns.

@@ -3,7 +3,6 @@
 //
 // One token of each of 9 to 64 sequences on the emulated device: attention over a cache in f16 leaves its
 // result as x of the skinny product that reads it, and no launch makes x; with a cache in bf16 one does.
-#include "ops/quant.h"
 #include "tests/cuda/fake.h"
 #include "tests/graph/run_graph.h"
 
@@ -14,17 +13,6 @@ typedef struct layer {
     tn_dtype type, cache; // of the weight; of keys and values
     int32_t n_tokens, dim;
 } layer;
-
-static void *values_of(const char *name, tn_dtype type, size_t n)
-{
-    float *values = malloc(n * sizeof *values);
-    fill_value(name, TN_TYPE_F32, values, n * sizeof *values);
-    if (type == TN_TYPE_F32) return values;
-    void *packed = malloc(tn_dtype_row_size(type, (int64_t)n));
-    tn_quant_info_get(type)->from_f32(values, packed, (int64_t)n, NULL);
-    free(values);
-    return packed;
-}
 
 static void record(tn_graph *g, const layer *l)
 {

@@ -6,6 +6,7 @@
 #define TN_TESTS_GRAPH_RUN_GRAPH_H
 
 #include "graph/graph.h"
+#include "ops/quant.h"
 #include "tests/unit/test.h"
 
 #include <stdlib.h>
@@ -102,6 +103,18 @@ static inline void fill_value(const char *name, tn_dtype dtype, void *data, size
         if (dtype == TN_TYPE_F32) ((float *)data)[i] = (float)next_random(&state) / 8388608.0f - 1.0f;
         if (dtype == TN_TYPE_I32) ((int32_t *)data)[i] = lengths || i % 2;
     }
+}
+
+// n of those values of F32 as `type`, for the caller to free.
+static inline void *values_of(const char *name, tn_dtype type, size_t n)
+{
+    float *values = malloc(n * sizeof *values);
+    fill_value(name, TN_TYPE_F32, values, n * sizeof *values);
+    if (type == TN_TYPE_F32) return values;
+    void *packed = malloc(tn_dtype_row_size(type, (int64_t)n));
+    tn_quant_info_get(type)->from_f32(values, packed, (int64_t)n, NULL);
+    free(values);
+    return packed;
 }
 
 // Runs a plan with those values; results one after another into out, at most `room` floats. Gives their

@@ -4,24 +4,12 @@
 // A layer of experts for one token on a device of Vulkan: norm, sum and gated pair leave int8 activations to
 // the products that read them, which need not be the next step, and results are those of the reference. The
 // library between the backend and the loader counts dispatches.
-#include "ops/quant.h"
 #include "tests/vulkan/with_between.h"
 
 enum { WIDTH = 256, HIDDEN = 512, EXPERTS = 6, USED = 3, NEXT = 64 };
 // add_rms_norm, router, moe_route, gate and up, down, moe_combine, and the product behind; copies before and
 // after. Two more quantise x where subgroups are too small for add_rms_norm and moe_combine to do it.
 enum { DISPATCHES = 7 + 2, WITH_SMALL_SUBGROUPS = DISPATCHES + 2 };
-
-static void *weights_of(const char *name, tn_dtype type, size_t n)
-{
-    float *values = malloc(n * sizeof *values);
-    fill_value(name, TN_TYPE_F32, values, n * sizeof *values);
-    if (type == TN_TYPE_F32) return values;
-    void *packed = malloc(tn_dtype_row_size(type, (int64_t)n));
-    tn_quant_info_get(type)->from_f32(values, packed, (int64_t)n, NULL);
-    free(values);
-    return packed;
-}
 
 static void record(tn_graph *g, tn_dtype type)
 {
@@ -69,7 +57,7 @@ static void run(tn_context *ctx, tn_device *device, tn_dtype type, float *y, flo
     enum { N_GIVEN = TN_COUNT(given), N_INPUTS = 2, N_WEIGHTS = N_GIVEN - N_INPUTS };
     tn_binding bound[N_GIVEN];
     for (size_t i = 0; i < N_GIVEN; i++)
-        bound[i] = (tn_binding){given[i].name, weights_of(given[i].name, given[i].type, given[i].n),
+        bound[i] = (tn_binding){given[i].name, values_of(given[i].name, given[i].type, given[i].n),
                                 tn_dtype_row_size(given[i].type, (int64_t)given[i].n)};
     tn_binding out[] = {{"y", y, WIDTH * sizeof *y}, {"z", z, NEXT * sizeof *z}};
     TEST_CHECK_STATUS(run_graph(g, &(run_args){&cfg, bound, N_WEIGHTS, bound + N_WEIGHTS, N_INPUTS}, out, 2),
