@@ -1,17 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMV of one row, or of rows with their own experts, for weights of Q4_K, Q5_K and Q6_K and int8
-// activations (shaders/quantise_int8.glsl): the form of gemv.comp for what decoding does most. y[j] = sum
-// over k of x[k] w[j, k].
+// GEMV of up to 8 rows, or of rows with their own experts, for weights of Q4_K, Q5_K and Q6_K and int8
+// activations (shaders/quantise_int8.glsl): the form of gemv.comp for what decoding does most. y[r, j] = sum
+// over k of x[r, k] w[j, k].
 //
 // Operands: int8 activations at args.scratch; w [columns, k] in planes, k a multiple of 256; what follows
 // the sums: one_row.glsl.
 //
 // Work: a workgroup computes RESULTS columns, with a GLU of both gate and up. SPLIT subgroups share each
 // row of weights; a lane multiplies a chunk of 64 elements of it (k_quant_chunk.glsl) and keeps its
-// activations in registers for all rows. DEPTH rows are in flight at any time. Sums meet in shared memory
-// at the end, where each result has an invocation. The factor of a norm comes last: y = (w (g x)) /
+// activations, those of ROWS, in registers for all rows of weights. DEPTH of these are in flight at any time.
+// PARTS subgroups share the rows of x, and then the first cache has the weights for all but one of them. Sums
+// meet in shared memory at the end, where each result has an invocation. The factor of a norm comes last: y = (w (g x)) /
 // rms(x).
 //
 // Bytes: the weights once, and x once for every RESULTS columns. Limit: memory, and some 8 us of each
@@ -34,35 +35,44 @@ layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
 layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even with a GLU
 layout(constant_id = 7) const uint LANES = 4; // of a subgroup
+layout(constant_id = 8) const uint TILE = 0x101u; // ROWS and PARTS; with experts both are 1
 uint row_first;
 #include "backends/vulkan/product/one_row.glsl"
 
-#define STAGED_GROUPS 1
+const uint ROWS = TILE & 255u, PARTS = TILE >> 8, ALL = ROWS * PARTS; // of x
+#define STAGED_GROUPS ALL
 #define STAGED_SCALES
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 #include "backends/vulkan/product/k_quant_chunk.glsl"
 
-const uint MAX_DEPTH = 4, MAX_SUBGROUPS = 32, MAX_RESULTS = 32, SUMS = GATED ? 2 * RESULTS : RESULTS;
-shared float sums[SPLIT * SUMS], squares[MAX_SUBGROUPS];
+// TURN: the sums of all rows of x with DEPTH rows of weights, filled to a power of 2 for each.
+const uint MAX_DEPTH = 4, MAX_ROWS = 4, MAX_TURN = 16, ROWS_2 = ROWS > 2 ? 4 : ROWS,
+           TURN = DEPTH * ROWS_2, MAX_SUBGROUPS = 32, SUMS = GATED ? 2 * RESULTS : RESULTS;
+shared float sums[SPLIT * ALL * SUMS];
 
-uint column_first, columns;
+uint column_first, columns, rows; // rows of x
 uint64_t bases[2][MAX_PLANES]; // address of the lane's chunk in row 0 of each weight
-ChunkActivations activations;
+ChunkActivations activations[MAX_ROWS];
 Chunk ring[MAX_DEPTH];
 
-// Loads bias, residual and weight of the next norm of column j, the workgroup's i-th, while weights are in
-// flight.
-shared float biases[MAX_RESULTS], residuals[MAX_RESULTS];
-void load_column(uint i, uint j)
+// Loads biases, residuals and weights of the next norm while weights are in flight.
+shared float biases[RESULTS], residuals[ALL * RESULTS];
+void load_columns()
 {
-    biases[i] = bias_of(j);
-    residuals[i] = early_residual_of(j);
-    if (STAGES) staged_scales[i] = args.staged_norm != 0 ? load_f32(args.staged_norm + 4 * int64_t(j)) : 1.0;
+    [[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < ALL * RESULTS; e += gl_WorkGroupSize.x) {
+        uint i = e % RESULTS, j = min(column_first + i, columns - 1);
+        residuals[e] = early_residual_of(min(row_first + e / RESULTS, rows - 1), j);
+        if (e >= RESULTS) continue;
+        biases[i] = bias_of(j);
+        if (STAGES)
+            staged_scales[i] = args.staged_norm != 0 ? load_f32(args.staged_norm + 4 * int64_t(j)) : 1.0;
+    }
 }
 
 ivec2 staged_at(uint i)
 {
-    return ivec2(column_first + 32 <= columns ? int(row_first) : -1, int(column_first / 32));
+    bool is_there = column_first + 32 <= columns && row_first + i < rows;
+    return ivec2(is_there ? int(row_first + i) : -1, int(column_first / 32));
 }
 
 // Starts the load of row `slot` of the workgroup's rows of weights into entry d of the ring. With a GLU rows
@@ -76,47 +86,70 @@ void start_load(uint d, uint slot)
     ring[d] = load_chunk(at);
 }
 
-// Sums of DEPTH numbers over the subgroup: lane i gets the sum of number i % DEPTH. Each exchange halves how
+// Sums of TURN numbers over the subgroup: lane i gets the sum of number i % TURN. Each exchange halves how
 // many numbers a lane has, which takes fewer exchanges than a reduction of each number.
-float sum_all(float v[MAX_DEPTH])
-{
-    uint step = 1;
-    [[unroll]] for (uint n = DEPTH; n > 1; n /= 2, step *= 2) {
-        bool odd = (gl_SubgroupInvocationID & step) != 0;
-        [[unroll]] for (uint i = 0; i < n / 2; i++) {
-            float kept = odd ? v[2 * i + 1] : v[2 * i], given = odd ? v[2 * i] : v[2 * i + 1];
-            v[i] = kept + subgroupShuffleXor(given, step);
-        }
+#define HALVE(n, step)                                                                                       \
+    if (TURN >= 2 * n) {                                                                                     \
+        bool odd = (gl_SubgroupInvocationID & step) != 0;                                                    \
+        [[unroll]] for (uint i = 0; i < n; i++) {                                                            \
+            float kept = odd ? v[2 * i + 1] : v[2 * i], given = odd ? v[2 * i] : v[2 * i + 1];               \
+            v[i] = kept + subgroupShuffleXor(given, step);                                                   \
+        }                                                                                                    \
     }
-    [[unroll]] for (; step < LANES; step *= 2) v[0] += subgroupShuffleXor(v[0], step);
+float sum_all(float v[MAX_TURN])
+{
+    HALVE(8, TURN / 16)
+    HALVE(4, TURN / 8)
+    HALVE(2, TURN / 4)
+    HALVE(1, TURN / 2)
+    [[unroll]] for (uint step = TURN; step < LANES; step *= 2) v[0] += subgroupShuffleXor(v[0], step);
     return v[0];
 }
 
 // Multiplies the rows in the ring, and starts the loads of the rows that follow if there are more.
 void multiply_rows(uint slot, uint at, bool more, bool first)
 {
-    float v[MAX_DEPTH];
+    float v[MAX_TURN];
     [[unroll]] for (uint d = 0; d < DEPTH; d++) {
-        v[d] = dot_chunk(ring[d], activations);
+        ChunkCodes c = codes_of_chunk(ring[d], activations[0]);
         if (more) start_load(d, slot + DEPTH + d);
+        [[unroll]] for (uint r = 0; r < ROWS_2; r++)
+            v[d * ROWS_2 + r] = r < ROWS ? dot_chunk(c, activations[r]) : 0.0;
     }
     float mine = sum_all(v);
-    if (gl_SubgroupInvocationID >= DEPTH) return;
-    at += slot + gl_SubgroupInvocationID;
+    uint d = gl_SubgroupInvocationID / ROWS_2, r = gl_SubgroupInvocationID % ROWS_2;
+    if (d >= DEPTH || r >= ROWS) return;
+    at += r * SUMS + slot + d;
     sums[at] = first ? mine : sums[at] + mine;
+}
+
+// The sums of squares of the rows of x: of one row a part by each subgroup, of more each by one subgroup.
+const uint SQUARES = ALL > 1 ? 1 : MAX_SUBGROUPS;
+shared float squares[ALL * SQUARES];
+void find_squares(uint64_t x, uint k)
+{
+    [[dont_unroll]] for (uint r = ALL > 1 ? gl_SubgroupID : 0; r < ALL; r += gl_NumSubgroups) {
+        float square = 0.0;
+        uint64_t from = x + min(r, rows - 1) * quantised_size(k) + k + k / 4;
+        uint first = ALL > 1 ? gl_SubgroupInvocationID : gl_LocalInvocationID.x,
+             step = ALL > 1 ? gl_SubgroupSize : gl_WorkGroupSize.x;
+        for (uint i = first; i < k / 32; i += step) square += load_f32(from + 4 * i);
+        square = subgroupAdd(square);
+        if (subgroupElect()) squares[ALL > 1 ? r : gl_SubgroupID] = square;
+    }
 }
 
 void main()
 {
     float touched = gl_SubgroupID == 0 ? touch_record(gl_SubgroupInvocationID) : 0.0;
     const uint thread = gl_LocalInvocationID.x;
-    columns = uint(given_n[N_PRODUCT_COLUMNS]);
+    columns = uint(given_n[N_PRODUCT_COLUMNS]), rows = uint(given_n[N_PRODUCT_ROWS]);
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
-    uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT,
-         each = SUMS / (gl_NumSubgroups / SPLIT);
-    row_first = given_n[N_PRODUCT_ROWS] > 1 ? g / groups : 0;
+    uint n_chunks = k / 64, part = gl_SubgroupID % PARTS, slice = gl_SubgroupID / PARTS % SPLIT,
+         team = gl_SubgroupID / (PARTS * SPLIT), each = SUMS / (gl_NumSubgroups / (PARTS * SPLIT));
+    row_first = ALL == 1 && rows > 1 ? g / groups : 0;
     column_first = (g - row_first * groups) * RESULTS;
-    if (row_first >= uint(given_n[N_PRODUCT_ROWS]))
+    if (row_first >= rows)
         return; // whole workgroups leave, so no barrier waits for them
     uint64_t x = given_scratch;
     int64_t first_weight = 0;
@@ -129,12 +162,10 @@ void main()
         else first_weight = int64_t(e) * columns;
         x += int64_t(token * beside + (beside > 1 ? u : 0)) * quantised_size(k);
     }
-    float square = 0.0;
-    uint first_slot = team * each, at = slice * SUMS;
+    uint first_slot = team * each, at = (slice * ALL + part * ROWS) * SUMS;
     for (uint i = gl_SubgroupInvocationID; i < each && n_chunks == 0; i += gl_SubgroupSize)
         sums[at + first_slot + i] = 0.0;
-    uint j = min(column_first + thread, columns - 1);
-    if (n_chunks == 0 && thread < RESULTS) load_column(thread, j);
+    if (n_chunks == 0) load_columns();
     [[dont_unroll]] for (uint base = 0; base < n_chunks; base += SPLIT * LANES) {
         uint c = base + slice * LANES + gl_SubgroupInvocationID, chunk = min(c, n_chunks - 1),
              at_chunk[MAX_PLANES];
@@ -143,35 +174,38 @@ void main()
             [[unroll]] for (uint i = 0; i < MAX_PLANES; i++)
                 bases[w][i] = given_plane[w][i] + first_weight * int64_t(given_size[i]) + at_chunk[i];
         [[unroll]] for (uint d = 0; d < DEPTH; d++) start_load(d, first_slot + d);
-        activations = load_chunk_activations(x, k, chunk, c < n_chunks);
+        [[unroll]] for (uint r = 0; r < ROWS; r++)
+            activations[r] = load_chunk_activations(
+                x + (ALL > 1 ? min(part * ROWS + r, rows - 1) : 0) * quantised_size(k), k, chunk, c < n_chunks);
         // What the end needs is loaded while weights are in flight. The first weights do not wait for the
         // record, because the push constants have their addresses; this does.
         if (base == 0) {
-            if (thread < RESULTS) load_column(thread, j);
-            for (uint i = thread; NORMED && i < k / 32; i += gl_WorkGroupSize.x)
-                square += load_f32(x + k + k / 4 + 4 * i);
+            load_columns();
+            if (NORMED) find_squares(x, k);
         }
         uint i = 0;
         [[dont_unroll]] for (; i + DEPTH < each; i += DEPTH)
             multiply_rows(first_slot + i, at, true, base == 0);
         multiply_rows(first_slot + i, at, false, base == 0);
     }
-    Finish f = find_finish(j);
-    square = subgroupAdd(square);
-    if (subgroupElect()) squares[gl_SubgroupID] = square;
+    Finish f = find_finish(row_first, min(column_first + thread % RESULTS, columns - 1));
     barrier();
-    if (thread < RESULTS && column_first + thread < columns) {
+    [[dont_unroll]] for (uint e = thread; e < ALL * RESULTS; e += gl_WorkGroupSize.x) {
+        uint i = e % RESULTS, r = e / RESULTS;
+        if (column_first + i >= columns || (ALL > 1 && r >= rows)) continue;
+        if (ALL > 1) f = find_finish(r, column_first + i);
         float value = 0.0, up = 0.0, all = 0.0;
         [[unroll]] for (uint s = 0; s < SPLIT; s++) {
-            value += sums[s * SUMS + (GATED ? 2 * thread : thread)];
-            if (GATED) up += sums[s * SUMS + 2 * thread + 1];
+            uint from = (s * ALL + r) * SUMS;
+            value += sums[from + (GATED ? 2 * i : i)];
+            if (GATED) up += sums[from + 2 * i + 1];
         }
-        for (uint s = 0; s < gl_NumSubgroups; s++) all += squares[s];
-        value = finish_one(f, value, up, all, float(k), biases[thread], residuals[thread] + touched);
+        for (uint s = 0; NORMED && s < (ALL > 1 ? 1 : gl_NumSubgroups); s++) all += squares[r + s];
+        value = finish_one(f, value, up, all, float(k), biases[i], residuals[e] + touched);
         store_f32(f.to, value);
-        if (STAGES) staged_values[thread] = value;
+        if (STAGES) staged_values[e] = value;
     }
     if (!STAGES) return;
     barrier();
-    stage(1, columns);
+    stage(ALL, columns);
 }

@@ -73,7 +73,7 @@ void main()
         // What the end needs is loaded while weights are in flight.
         if (base == 0 && thread < RESULTS) {
             bias = bias_of(j);
-            residual = early_residual_of(j);
+            residual = early_residual_of(row_first, j);
         }
         [[unroll]] for (uint d = 0; d < DEPTH; d++) {
             uint u = base + d * gl_WorkGroupSize.x + thread;
@@ -94,7 +94,7 @@ void main()
             }
         }
     }
-    Finish f = find_finish(j);
+    Finish f = find_finish(row_first, j);
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         float sum = subgroupAdd(acc[r]);
         if (subgroupElect()) sums[gl_SubgroupID][r] = sum;

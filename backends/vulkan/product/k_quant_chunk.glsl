@@ -103,45 +103,69 @@ int dot_16(uvec4 w, uvec4 q, int sum)
     return sum;
 }
 
-float dot_q6(Chunk x, ChunkActivations p)
-{
-    const uint LOW = 0x0f0f0f0fu, TOP = 0x30303030u;
-    uint s0 = x.s.x >> p.shift, s1 = x.s.y >> p.shift;
-    ivec4 m = floatBitsToInt(p.m);
-    int a = dot_16((x.v0 & LOW) | (x.h0 << 4 & TOP), p.q[0], m.x),
-        b = dot_16((x.v1 & LOW) | (x.h0 << 2 & TOP), p.q[1], m.y);
-    int c = dot_16((x.v0 >> 4 & LOW) | (x.h0 & TOP), p.q[2], m.z),
-        d = dot_16((x.v1 >> 4 & LOW) | (x.h0 >> 2 & TOP), p.q[3], m.w);
-    float sum = p.d.x * float(a * bitfieldExtract(int(s0), 0, 8));
-    sum = fma(p.d.y, float(b * bitfieldExtract(int(s0), 16, 8)), sum);
-    sum = fma(p.d.z, float(c * bitfieldExtract(int(s1), 0, 8)), sum);
-    sum = fma(p.d.w, float(d * bitfieldExtract(int(s1), 16, 8)), sum);
-    return sum * half_bits(x.s.z);
-}
+// What a chunk is to all rows of activations: the codes that meet q[i], 32 too many each for Q6_K, and
+// scales, of runs of 16 or groups of 32, and minima. Those of Q4_K and Q5_K have 6 bits each, which lie
+// together for the first half of a block and in two parts for the second.
+struct ChunkCodes {
+    uvec4 v[4];
+    vec4 s;
+    vec2 less;
+    float d, m; // of the block
+};
 
-float dot_q45(Chunk x, ChunkActivations p)
+ChunkCodes codes_of_chunk(Chunk x, ChunkActivations p)
 {
-    const uint LOW = 0x0f0f0f0fu;
-    uvec4 low0 = x.v0 & LOW, low1 = x.v1 & LOW, high0 = x.v0 >> 4 & LOW, high1 = x.v1 >> 4 & LOW;
+    const uint LOW = 0x0f0f0f0fu, FIFTH = 0x10101010u, TOP = 0x30303030u;
+    ChunkCodes c;
+    c.v = uvec4[](x.v0 & LOW, x.v1 & LOW, x.v0 >> 4 & LOW, x.v1 >> 4 & LOW);
+    if (IS_Q6) {
+        c.v[0] |= x.h0 << 4 & TOP;
+        c.v[1] |= x.h0 << 2 & TOP;
+        c.v[2] |= x.h0 & TOP;
+        c.v[3] |= x.h0 >> 2 & TOP;
+        uvec2 s = x.s.xy >> p.shift;
+        c.s = vec4(bitfieldExtract(int(s.x), 0, 8), bitfieldExtract(int(s.x), 16, 8),
+                   bitfieldExtract(int(s.y), 0, 8), bitfieldExtract(int(s.y), 16, 8));
+        c.d = half_bits(x.s.z);
+        return c;
+    }
     if (TYPE == TYPE_Q5_K) {
         int g = p.shift / 8 + (p.upper ? 4 : 0);
         uvec4 h0 = x.h0 >> g, h1 = x.h1 >> g;
-        low0 |= h0 << 4 & 0x10101010u;
-        low1 |= h1 << 4 & 0x10101010u;
-        high0 |= h0 << 3 & 0x10101010u;
-        high1 |= h1 << 3 & 0x10101010u;
+        c.v[0] |= h0 << 4 & FIFTH;
+        c.v[1] |= h1 << 4 & FIFTH;
+        c.v[2] |= h0 << 3 & FIFTH;
+        c.v[3] |= h1 << 3 & FIFTH;
     }
-    int a = dot_16(low1, p.q[1], dot_16(low0, p.q[0], 0)),
-        b = dot_16(high1, p.q[3], dot_16(high0, p.q[2], 0));
-    // Scales and minima of both groups of 32 at once. They have 6 bits each, which lie together for the first
-    // half of a block and in two parts for the second.
     uvec3 t = x.s.yzw >> p.shift;
-    uint sc = p.upper ? (t.z & 0x0f0fu) | (t.x >> 2 & 0x3030u) : t.x & 0x3f3fu;
-    uint mn = p.upper ? (t.z >> 4 & 0x0f0fu) | (t.y >> 2 & 0x3030u) : t.y & 0x3f3fu;
+    uint s = p.upper ? (t.z & 0x0f0fu) | (t.x >> 2 & 0x3030u) : t.x & 0x3f3fu,
+         less = p.upper ? (t.z >> 4 & 0x0f0fu) | (t.y >> 2 & 0x3030u) : t.y & 0x3f3fu;
+    c.s.xy = vec2(s & 255u, s >> 8);
+    c.less = vec2(less & 255u, less >> 8);
     vec2 d = unpackHalf2x16(x.s.x);
-    float sum = fma(p.d.y, float(b * int(sc >> 8)), p.d.x * float(a * int(sc & 255u)));
-    float less = fma(p.m.y, float(mn >> 8), p.m.x * float(mn & 255u));
-    return fma(d.x, sum, -d.y * less);
+    c.d = d.x, c.m = d.y;
+    return c;
 }
 
-float dot_chunk(Chunk x, ChunkActivations p) { return IS_Q6 ? dot_q6(x, p) : dot_q45(x, p); }
+float dot_q6(ChunkCodes c, ChunkActivations p)
+{
+    ivec4 m = floatBitsToInt(p.m);
+    int v = dot_16(c.v[0], p.q[0], m.x), w = dot_16(c.v[1], p.q[1], m.y), x = dot_16(c.v[2], p.q[2], m.z),
+        y = dot_16(c.v[3], p.q[3], m.w);
+    float sum = p.d.x * (c.s.x * float(v));
+    sum = fma(p.d.y, c.s.y * float(w), sum);
+    sum = fma(p.d.z, c.s.z * float(x), sum);
+    sum = fma(p.d.w, c.s.w * float(y), sum);
+    return sum * c.d;
+}
+
+float dot_q45(ChunkCodes c, ChunkActivations p)
+{
+    int a = dot_16(c.v[1], p.q[1], dot_16(c.v[0], p.q[0], 0)),
+        b = dot_16(c.v[3], p.q[3], dot_16(c.v[2], p.q[2], 0));
+    float sum = fma(p.d.y, c.s.y * float(b), p.d.x * (c.s.x * float(a)));
+    float less = fma(p.m.y, c.less.y, p.m.x * c.less.x);
+    return fma(c.d, sum, -c.m * less);
+}
+
+float dot_chunk(ChunkCodes c, ChunkActivations p) { return IS_Q6 ? dot_q6(c, p) : dot_q45(c, p); }

@@ -3,12 +3,11 @@
 //
 // What follows the sums of a product of one row, as in product.glsl, but known or loaded while weights are in
 // flight: which parts a product has are bits of the constant FORM, and most addresses come with the dispatch.
-// The including shader has `row_first`, the row of the workgroup.
 const bool GATED = (FORM & 1) != 0; // gate and up of a GLU
 const bool STAGES = (FORM & 2) != 0; // the workgroup also writes a staged result
 const bool NORMED = (FORM & 4) != 0, BIASED = (FORM & 8) != 0, ACTS = (FORM & 16) != 0;
 
-// What is the same for all columns, and where the result of column j goes.
+// What is the same for all columns, and where the result of row r and column j goes.
 struct Finish {
     uint64_t to;
     float eps;
@@ -16,11 +15,11 @@ struct Finish {
     Glu gate;
 };
 
-Finish find_finish(uint j)
+Finish find_finish(uint r, uint j)
 {
     Finish f;
     f.to = 4 * int64_t(j) +
-           (row_first > 0 ? row_of(args.dst[args.n[N_PRODUCT_RESULT]], row_first) : given_result);
+           (r > 0 ? row_of(args.dst[args.n[N_PRODUCT_RESULT]], r) : given_result);
     if (NORMED) f.eps = param_f(args.n[N_PRODUCT_EPS]);
     if (ACTS) f.act = args.n[N_PRODUCT_ACT];
     if (GATED) f.gate = glu_params(args.n[N_PRODUCT_GLU]);
@@ -32,10 +31,10 @@ float bias_of(uint j)
     return BIASED ? load_f32(args.src[args.n[N_PRODUCT_BIAS]].data + 4 * int64_t(j)) : 0.0;
 }
 
-float early_residual_of(uint j)
+float early_residual_of(uint r, uint j)
 {
     if (given_residual == 0) return 0.0;
-    return row_first > 0 ? residual_of(row_first, j) : load_f32(given_residual + 4 * int64_t(j));
+    return r > 0 ? residual_of(r, j) : load_f32(given_residual + 4 * int64_t(j));
 }
 
 // The result from the sums of the weight, or of gate and up, and the sum of the squares of x.

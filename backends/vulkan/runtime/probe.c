@@ -18,6 +18,7 @@
 enum {
     CAP_TOKENS = 140, // more than a tile of the products with many rows
     CAP_COLUMNS = 270,
+    CAP_STAGED = 288, // columns of a result that is staged too, which has whole groups of 32
     CAP_COMMON = 512, // whole blocks of every type
     COMMON_UNIT = 64, // products have pipelines of their own where it divides the common dimension
     CAP_OUTER = 3,
@@ -84,7 +85,7 @@ static void patterns_of(const tn_step *step, patterns p)
     set(p, r.norm, "...kf");
 }
 
-static int64_t extent(char letter, int64_t n)
+static int64_t extent(char letter, int64_t n, bool stages)
 {
     static const struct {
         char letter;
@@ -93,6 +94,7 @@ static int64_t extent(char letter, int64_t n)
                 {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'m', CAP_ROUTED}, {'r', CAP_ROWS},
                 {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},   {'s', 1},          {'S', 2},
                 {'w', CAP_WORDS}};
+    if (letter == 'n' && stages) return TN_MIN(n, CAP_STAGED);
     if (letter == 'k' && n > CAP_COMMON) n = CAP_COMMON - (COMMON_UNIT - n % COMMON_UNIT) % COMMON_UNIT;
     for (size_t i = 0; i < TN_COUNT(caps); i++)
         if (caps[i].letter == letter) return TN_MIN(n, caps[i].cap);
@@ -288,7 +290,7 @@ static size_t reserve(probe *p, const tn_view *v)
 }
 
 // Sets shapes and offsets; false: no pattern tells how.
-static bool shape(tn_context *ctx, const tn_step *step, probe *p)
+static bool shape(tn_context *ctx, const tn_step *step, bool stages, probe *p)
 {
     patterns pattern = {0};
     patterns_of(step, pattern);
@@ -297,7 +299,7 @@ static bool shape(tn_context *ctx, const tn_step *step, probe *p)
         tn_view *v = &p->step.src[i];
         if (v->ne[3] == 0) continue;
         if (!pattern[i]) return false;
-        for (int32_t d = 0; d < TN_MAX_DIMS; d++) v->ne[d] = extent(pattern[i][d], v->ne[d]);
+        for (int32_t d = 0; d < TN_MAX_DIMS; d++) v->ne[d] = extent(pattern[i][d], v->ne[d], stages);
         v->buffer = NULL;
         tn_view_set_contiguous(v);
         p->src_at[i] = reserve(p, v);
@@ -438,7 +440,7 @@ tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel,
     probe p = {0};
     *verdict = TN_VK_UNKNOWN;
     *error = 0.0;
-    if (!shape(v->device->ctx, step, &p) || !kernel->accepts(&p.step)) return TN_OK;
+    if (!shape(v->device->ctx, step, stages, &p) || !kernel->accepts(&p.step)) return TN_OK;
     tn_status status = load(v, step, kernel, &p);
     if (status == TN_OK) status = run_once(v, &p.device, step, kernel, stages);
     if (status == TN_ERR_UNSUPPORTED) {
