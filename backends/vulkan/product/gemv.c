@@ -116,7 +116,7 @@ static void launch(const tn_product *p, const tn_product *like, int32_t i, const
     bool gated = p->glu != NULL;
     d->stages = d->wants_staged && may_stage(like);
     if (d->shader == TN_VK_SHADER_gemv_int8 && tn_vk_gemv_k_quant_runs(d, p->w[i]->dtype, rows)) {
-        tn_vk_launch_gemv_k_quant(like->w[i], gated, rows, d);
+        tn_vk_launch_gemv_k_quant(like, i, rows, d);
         return;
     }
     if (d->shader == TN_VK_SHADER_gemv_float && tn_vk_gemv_row_runs(d, like, rows)) {

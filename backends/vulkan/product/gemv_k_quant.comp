@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMV of up to 8 rows, or of rows with their own experts, for weights of Q4_K, Q5_K and Q6_K and int8
+// GEMV of up to 4 rows, or of rows with their own experts, for weights of Q4_K, Q5_K and Q6_K and int8
 // activations (shaders/quantise_int8.glsl): the form of gemv.comp for what decoding does most. y[r, j] = sum
 // over k of x[r, k] w[j, k].
 //
@@ -10,17 +10,14 @@
 //
 // Work: a workgroup computes RESULTS columns, with a GLU of both gate and up. SPLIT subgroups share each
 // row of weights; a lane multiplies a chunk of 64 elements of it (k_quant_chunk.glsl) and keeps its
-// activations, those of ROWS, in registers for all rows of weights. DEPTH of these are in flight at any time.
-// PARTS subgroups share the rows of x, and then the first cache has the weights for all but one of them. Sums
-// meet in shared memory at the end, where each result has an invocation. The factor of a norm comes last: y = (w (g x)) /
-// rms(x).
+// activations, those of all ROWS, in registers for all rows of weights. DEPTH of these are in flight at any
+// time. Sums meet in shared memory at the end. The factor of a norm comes last: y = (w (g x)) / rms(x).
 //
 // Bytes: the weights once, and x once for every RESULTS columns. Limit: memory, and some 8 us of each
 // dispatch that do not depend on its size. Measured on an H200 with the products of an 8B model, Q4_K:
 // gate and up 24.1 us, down 17.7, output 10.5, q, k and v 13.1, where gemv.comp takes 38.5, 28, 15.3 and
 // 14.9: the driver gives that shader 117 to 126 registers and moves loads down to their use, but this one
-// 64. Since addresses come with the push constants and gate and up have one row in flight, a layer of 8B
-// takes 11 us less (docs/log/vulkan.md).
+// 64. Addresses come with the push constants. With 4 rows gate and up take 31 us, down 17, output 8.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -35,12 +32,11 @@ layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
 layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of a team; even with a GLU
 layout(constant_id = 7) const uint LANES = 4; // of a subgroup
-layout(constant_id = 8) const uint TILE = 0x101u; // ROWS and PARTS; with experts both are 1
+layout(constant_id = 8) const uint ROWS = 1;  // of x that a workgroup multiplies; with experts 1
 uint row_first;
 #include "backends/vulkan/product/one_row.glsl"
 
-const uint ROWS = TILE & 255u, PARTS = TILE >> 8, ALL = ROWS * PARTS; // of x
-#define STAGED_GROUPS ALL
+#define STAGED_GROUPS ROWS
 #define STAGED_SCALES
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 #include "backends/vulkan/product/k_quant_chunk.glsl"
@@ -48,20 +44,20 @@ const uint ROWS = TILE & 255u, PARTS = TILE >> 8, ALL = ROWS * PARTS; // of x
 // TURN: the sums of all rows of x with DEPTH rows of weights, filled to a power of 2 for each.
 const uint MAX_DEPTH = 4, MAX_ROWS = 4, MAX_TURN = 16, ROWS_2 = ROWS > 2 ? 4 : ROWS,
            TURN = DEPTH * ROWS_2, MAX_SUBGROUPS = 32, SUMS = GATED ? 2 * RESULTS : RESULTS;
-shared float sums[SPLIT * ALL * SUMS];
+shared float sums[SPLIT * ROWS * SUMS];
 
-uint column_first, columns, rows; // rows of x
+uint column_first, columns, rows; // rows: of x
 uint64_t bases[2][MAX_PLANES]; // address of the lane's chunk in row 0 of each weight
 ChunkActivations activations[MAX_ROWS];
 Chunk ring[MAX_DEPTH];
 
 // Loads biases, residuals and weights of the next norm while weights are in flight.
-shared float biases[RESULTS], residuals[ALL * RESULTS];
+shared float biases[RESULTS], residuals[ROWS * RESULTS];
 void load_columns()
 {
-    [[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < ALL * RESULTS; e += gl_WorkGroupSize.x) {
+    [[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < ROWS * RESULTS; e += gl_WorkGroupSize.x) {
         uint i = e % RESULTS, j = min(column_first + i, columns - 1);
-        residuals[e] = early_residual_of(min(row_first + e / RESULTS, rows - 1), j);
+        residuals[e] = early_residual_of(row_first + e / RESULTS, j);
         if (e >= RESULTS) continue;
         biases[i] = bias_of(j);
         if (STAGES)
@@ -71,8 +67,7 @@ void load_columns()
 
 ivec2 staged_at(uint i)
 {
-    bool is_there = column_first + 32 <= columns && row_first + i < rows;
-    return ivec2(is_there ? int(row_first + i) : -1, int(column_first / 32));
+    return ivec2(column_first + 32 <= columns ? int(row_first + i) : -1, int(column_first / 32));
 }
 
 // Starts the load of row `slot` of the workgroup's rows of weights into entry d of the ring. With a GLU rows
@@ -106,13 +101,14 @@ float sum_all(float v[MAX_TURN])
     return v[0];
 }
 
-// Multiplies the rows in the ring, and starts the loads of the rows that follow if there are more.
-void multiply_rows(uint slot, uint at, bool more, bool first)
+// Multiplies the rows in the ring, and starts the loads of those from `next` on. This code stands once,
+// because a dispatch waits for its code.
+void multiply_rows(uint slot, uint next, uint at, bool first)
 {
     float v[MAX_TURN];
     [[unroll]] for (uint d = 0; d < DEPTH; d++) {
         ChunkCodes c = codes_of_chunk(ring[d], activations[0]);
-        if (more) start_load(d, slot + DEPTH + d);
+        start_load(d, next + d);
         [[unroll]] for (uint r = 0; r < ROWS_2; r++)
             v[d * ROWS_2 + r] = r < ROWS ? dot_chunk(c, activations[r]) : 0.0;
     }
@@ -124,18 +120,18 @@ void multiply_rows(uint slot, uint at, bool more, bool first)
 }
 
 // The sums of squares of the rows of x: of one row a part by each subgroup, of more each by one subgroup.
-const uint SQUARES = ALL > 1 ? 1 : MAX_SUBGROUPS;
-shared float squares[ALL * SQUARES];
+const uint SQUARES = ROWS > 1 ? 1 : MAX_SUBGROUPS;
+shared float squares[ROWS * SQUARES];
 void find_squares(uint64_t x, uint k)
 {
-    [[dont_unroll]] for (uint r = ALL > 1 ? gl_SubgroupID : 0; r < ALL; r += gl_NumSubgroups) {
+    [[dont_unroll]] for (uint r = ROWS > 1 ? gl_SubgroupID : 0; r < ROWS; r += gl_NumSubgroups) {
         float square = 0.0;
-        uint64_t from = x + min(r, rows - 1) * quantised_size(k) + k + k / 4;
-        uint first = ALL > 1 ? gl_SubgroupInvocationID : gl_LocalInvocationID.x,
-             step = ALL > 1 ? gl_SubgroupSize : gl_WorkGroupSize.x;
+        uint64_t from = x + r * quantised_size(k) + k + k / 4;
+        uint first = ROWS > 1 ? gl_SubgroupInvocationID : gl_LocalInvocationID.x,
+             step = ROWS > 1 ? gl_SubgroupSize : gl_WorkGroupSize.x;
         for (uint i = first; i < k / 32; i += step) square += load_f32(from + 4 * i);
         square = subgroupAdd(square);
-        if (subgroupElect()) squares[ALL > 1 ? r : gl_SubgroupID] = square;
+        if (subgroupElect()) squares[ROWS > 1 ? r : gl_SubgroupID] = square;
     }
 }
 
@@ -145,9 +141,9 @@ void main()
     const uint thread = gl_LocalInvocationID.x;
     columns = uint(given_n[N_PRODUCT_COLUMNS]), rows = uint(given_n[N_PRODUCT_ROWS]);
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
-    uint n_chunks = k / 64, part = gl_SubgroupID % PARTS, slice = gl_SubgroupID / PARTS % SPLIT,
-         team = gl_SubgroupID / (PARTS * SPLIT), each = SUMS / (gl_NumSubgroups / (PARTS * SPLIT));
-    row_first = ALL == 1 && rows > 1 ? g / groups : 0;
+    uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT,
+         each = SUMS / (gl_NumSubgroups / SPLIT);
+    row_first = ROWS == 1 && rows > 1 ? g / groups : 0;
     column_first = (g - row_first * groups) * RESULTS;
     if (row_first >= rows)
         return; // whole workgroups leave, so no barrier waits for them
@@ -162,7 +158,7 @@ void main()
         else first_weight = int64_t(e) * columns;
         x += int64_t(token * beside + (beside > 1 ? u : 0)) * quantised_size(k);
     }
-    uint first_slot = team * each, at = (slice * ALL + part * ROWS) * SUMS;
+    uint first_slot = team * each, at = slice * ROWS * SUMS;
     for (uint i = gl_SubgroupInvocationID; i < each && n_chunks == 0; i += gl_SubgroupSize)
         sums[at + first_slot + i] = 0.0;
     if (n_chunks == 0) load_columns();
@@ -175,37 +171,35 @@ void main()
                 bases[w][i] = given_plane[w][i] + first_weight * int64_t(given_size[i]) + at_chunk[i];
         [[unroll]] for (uint d = 0; d < DEPTH; d++) start_load(d, first_slot + d);
         [[unroll]] for (uint r = 0; r < ROWS; r++)
-            activations[r] = load_chunk_activations(
-                x + (ALL > 1 ? min(part * ROWS + r, rows - 1) : 0) * quantised_size(k), k, chunk, c < n_chunks);
+            activations[r] = load_chunk_activations(x + r * quantised_size(k), k, chunk, c < n_chunks);
         // What the end needs is loaded while weights are in flight. The first weights do not wait for the
         // record, because the push constants have their addresses; this does.
         if (base == 0) {
             load_columns();
             if (NORMED) find_squares(x, k);
         }
-        uint i = 0;
-        [[dont_unroll]] for (; i + DEPTH < each; i += DEPTH)
-            multiply_rows(first_slot + i, at, true, base == 0);
-        multiply_rows(first_slot + i, at, false, base == 0);
+        // The last rows are loaded twice, the second time from a cache.
+        [[dont_unroll]] for (uint i = 0; i < each; i += DEPTH)
+            multiply_rows(first_slot + i, first_slot + min(i + DEPTH, each - DEPTH), at, base == 0);
     }
     Finish f = find_finish(row_first, min(column_first + thread % RESULTS, columns - 1));
     barrier();
-    [[dont_unroll]] for (uint e = thread; e < ALL * RESULTS; e += gl_WorkGroupSize.x) {
+    [[dont_unroll]] for (uint e = thread; e < ROWS * RESULTS; e += gl_WorkGroupSize.x) {
         uint i = e % RESULTS, r = e / RESULTS;
-        if (column_first + i >= columns || (ALL > 1 && r >= rows)) continue;
-        if (ALL > 1) f = find_finish(r, column_first + i);
+        if (column_first + i >= columns) continue;
+        if (ROWS > 1) f = find_finish(r, column_first + i);
         float value = 0.0, up = 0.0, all = 0.0;
         [[unroll]] for (uint s = 0; s < SPLIT; s++) {
-            uint from = (s * ALL + r) * SUMS;
+            uint from = (s * ROWS + r) * SUMS;
             value += sums[from + (GATED ? 2 * i : i)];
             if (GATED) up += sums[from + 2 * i + 1];
         }
-        for (uint s = 0; NORMED && s < (ALL > 1 ? 1 : gl_NumSubgroups); s++) all += squares[r + s];
+        for (uint s = 0; NORMED && s < (ROWS > 1 ? 1 : gl_NumSubgroups); s++) all += squares[r + s];
         value = finish_one(f, value, up, all, float(k), biases[i], residuals[e] + touched);
         store_f32(f.to, value);
         if (STAGES) staged_values[e] = value;
     }
     if (!STAGES) return;
     barrier();
-    stage(ALL, columns);
+    stage(ROWS, columns);
 }

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows the sums of a product of one row, as in product.glsl, but known or loaded while weights are in
-// flight: which parts a product has are bits of the constant FORM, and most addresses come with the dispatch.
+// What follows the sums of a product of few rows, as in product.glsl, but known or loaded while weights are
+// in flight: which parts a product has are bits of the constant FORM, and most addresses come with the
+// dispatch.
 const bool GATED = (FORM & 1) != 0; // gate and up of a GLU
 const bool STAGES = (FORM & 2) != 0; // the workgroup also writes a staged result
 const bool NORMED = (FORM & 4) != 0, BIASED = (FORM & 8) != 0, ACTS = (FORM & 16) != 0;
+const int GATE_ACT = (FORM >> 8) - 1; // of a plain GLU, so that a shader has the code of one function; or -1
 
 // What is the same for all columns, and where the result of row r and column j goes.
 struct Finish {
@@ -22,7 +24,7 @@ Finish find_finish(uint r, uint j)
            (r > 0 ? row_of(args.dst[args.n[N_PRODUCT_RESULT]], r) : given_result);
     if (NORMED) f.eps = param_f(args.n[N_PRODUCT_EPS]);
     if (ACTS) f.act = args.n[N_PRODUCT_ACT];
-    if (GATED) f.gate = glu_params(args.n[N_PRODUCT_GLU]);
+    if (GATED && GATE_ACT < 0) f.gate = glu_params(args.n[N_PRODUCT_GLU]);
     return f;
 }
 
@@ -45,7 +47,8 @@ float finish_one(Finish f, float value, float up, float squares, float k, float 
         value *= factor;
         up *= factor;
     }
-    if (GATED) value = glu_of(f.gate, value, up);
+    if (GATED && GATE_ACT >= 0) value = unary(GATE_ACT, value, 0.0, 0.0) * up;
+    else if (GATED) value = glu_of(f.gate, value, up);
     value += bias;
     if (ACTS) value = unary(f.act, value, 0.0, 0.0);
     return value + residual;

@@ -31,9 +31,9 @@ bool tn_vk_fits_coopmat(const tn_step *step, const tn_product *p, tn_dtype eleme
 // its launch.
 bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t rows);
 // The constant FORM of one_row.glsl.
-int32_t tn_vk_form_of_one_row(const tn_vk_dispatch *d);
-// rows: of x that it multiplies by each weight.
-void tn_vk_launch_gemv_k_quant(const tn_view *w, bool gated, int32_t rows, tn_vk_dispatch *d);
+int32_t tn_vk_form_of_one_row(const tn_product *p, const tn_vk_dispatch *d);
+// i: the result. rows: of x that each weight is multiplied by.
+void tn_vk_launch_gemv_k_quant(const tn_product *p, int32_t i, int32_t rows, tn_vk_dispatch *d);
 // gemv_row.c: the same for weights of F32, F16 and BF16. d->constants[TN_VK_LAYOUT] is set.
 bool tn_vk_gemv_row_runs(const tn_vk_dispatch *d, const tn_product *like, int32_t rows);
 void tn_vk_launch_gemv_row(const tn_product *p, const tn_product *like, int32_t i, tn_vk_dispatch *d);
