@@ -5,10 +5,11 @@
 // prefill, chunks and decoding, with fusion on and off, all cache types, and the references.
 //
 //     test_golden FOLDER [--isa LEVEL | --backend NAME | --openblas] [--model NAME,...] [--quick] [--brief]
-//         [-v]
+//         [--strict] [-v]
 //
 // --brief: pieces and decoding stop after BRIEF_TOKENS tokens, and nothing continues the text. It is for
-// tools that make each launch of a kernel slow.
+// tools that make each launch of a kernel slow. --strict: it is an error if a device's kernel is found to be
+// wrong and replaced by another, whose results are right.
 #include "backends/cpu/openblas/openblas.h"
 #include "tests/json.h"
 #include "tests/models/feeds.h"
@@ -151,12 +152,12 @@ static void check_variant(tn_context *ctx, tn_model *model, const golden *g, con
 static void check_model(tn_context *ctx, const golden *g, bool reference, bool quick)
 {
     static const variant variants[] = {
-        {"prefill f32", TN_TYPE_F32, 64, 1, true},        {"chunks of 7 f32", TN_TYPE_F32, 7, 1, true},
-        {"decode f32", TN_TYPE_F32, 1, 1, true},          {"chunks of 16 f32", TN_TYPE_F32, 16, 1, true},
+        {"prefill f32", TN_TYPE_F32, 64, 1, true},         {"chunks of 7 f32", TN_TYPE_F32, 7, 1, true},
+        {"decode f32", TN_TYPE_F32, 1, 1, true},           {"chunks of 16 f32", TN_TYPE_F32, 16, 1, true},
         {"prefill f32 unfused", TN_TYPE_F32, 64, 0, true}, {"decode f32 unfused", TN_TYPE_F32, 1, 0, true},
-        {"prefill f16", TN_TYPE_F16, 64, 1, false},       {"chunks of 7 f16", TN_TYPE_F16, 7, 1, false},
-        {"decode f16", TN_TYPE_F16, 1, 1, false},         {"prefill q8_0", TN_TYPE_Q8_0, 64, 1, false},
-        {"chunks of 7 q8_0", TN_TYPE_Q8_0, 7, 1, false},  {"decode q8_0", TN_TYPE_Q8_0, 1, 1, false},
+        {"prefill f16", TN_TYPE_F16, 64, 1, false},        {"chunks of 7 f16", TN_TYPE_F16, 7, 1, false},
+        {"decode f16", TN_TYPE_F16, 1, 1, false},          {"prefill q8_0", TN_TYPE_Q8_0, 64, 1, false},
+        {"chunks of 7 q8_0", TN_TYPE_Q8_0, 7, 1, false},   {"decode q8_0", TN_TYPE_Q8_0, 1, 1, false},
         {"prefill bf16", TN_TYPE_BF16, 64, 1, false},
     };
     char path[512];
@@ -331,21 +332,31 @@ static bool lists(const char *names, const char *name)
 // What is compared, and with what.
 typedef struct options {
     const char *isa, *only, *folder;
-    bool quick, openblas;
+    bool quick, openblas, strict;
 } options;
 
 static options read_options(int argc, char **argv)
 {
     options o = {.folder = "."};
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc) o.isa = argv[++i];
-        else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc) backend = argv[++i];
-        else if (strcmp(argv[i], "--model") == 0 && i + 1 < argc) o.only = argv[++i];
-        else if (strcmp(argv[i], "--quick") == 0) o.quick = true;
-        else if (strcmp(argv[i], "--brief") == 0) brief = true;
-        else if (strcmp(argv[i], "--openblas") == 0) o.openblas = true;
-        else if (strcmp(argv[i], "-v") == 0) verbose = true;
-        else o.folder = argv[i];
+        if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
+            o.isa = argv[++i];
+        else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
+            backend = argv[++i];
+        else if (strcmp(argv[i], "--model") == 0 && i + 1 < argc)
+            o.only = argv[++i];
+        else if (strcmp(argv[i], "--quick") == 0)
+            o.quick = true;
+        else if (strcmp(argv[i], "--brief") == 0)
+            brief = true;
+        else if (strcmp(argv[i], "--openblas") == 0)
+            o.openblas = true;
+        else if (strcmp(argv[i], "--strict") == 0)
+            o.strict = true;
+        else if (strcmp(argv[i], "-v") == 0)
+            verbose = true;
+        else
+            o.folder = argv[i];
     }
     return o;
 }
@@ -363,6 +374,7 @@ int main(int argc, char **argv)
     tn_context_config cfg;
     tn_context_config_default(&cfg);
     cfg.isa = o.isa;
+    cfg.strict = o.strict;
     tn_context *ctx = NULL;
     tn_status status = tn_context_create(&cfg, &ctx);
     if (status == TN_ERR_UNSUPPORTED) {
@@ -385,8 +397,10 @@ int main(int argc, char **argv)
         bool reference = o.isa && strcmp(o.isa, "reference") == 0;
         if (!TEST_CHECK(read_entry(&models->items[i], o.folder, &g)))
             printf("%s: no expected values\n", g.name);
-        else if (g.logits) check_model(ctx, &g, reference, o.quick);
-        else check_encoder(ctx, &g, &models->items[i], reference);
+        else if (g.logits)
+            check_model(ctx, &g, reference, o.quick);
+        else
+            check_encoder(ctx, &g, &models->items[i], reference);
         free(g.tokens);
         free(g.logits);
     }

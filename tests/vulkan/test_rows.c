@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < (all ? TN_COUNT(types) : FEW_TYPES); i++)
         for (int64_t rows = 1; rows <= MAX_ROWS; rows++)
             if (all || rows == 3 || rows == MAX_ROWS) check(host, ctx, types[i], rows);
+    if (!TEST_CHECK(n_events == 0)) printf("    %s\n", last_text); // no kernel was replaced by another
     tn_context_destroy(&ctx);
     tn_context_destroy(&host);
     return test_done();
