@@ -27,7 +27,7 @@ int32_t tn_vk_form_of_one_row(const tn_product *p, const tn_vk_dispatch *d)
            (n[TN_VK_N_PRODUCT_BIAS] >= 0 ? BIASED : 0) | (n[TN_VK_N_PRODUCT_ACT] >= 0 ? ACTS : 0);
 }
 
-static bool in_chunks(tn_dtype type)
+bool tn_vk_is_in_chunks(tn_dtype type)
 {
     return type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
 }
@@ -46,20 +46,10 @@ bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t row
     // Of several rows a lane has one of the sums. LARGEST: rows of weights of a workgroup, one for each lane.
     enum { LEAST_LANES = 4, LEAST_WITH_ROWS = 8, LARGEST = 2 * GROUP };
     int32_t lanes = (int32_t)d->v->subgroup;
-    return in_chunks(type) && d->v->has & TN_VK_SHUFFLE &&
+    return tn_vk_is_in_chunks(type) && d->v->has & TN_VK_SHUFFLE &&
            lanes >= (rows > 1 ? LEAST_WITH_ROWS : LEAST_LANES) &&
            (rows <= MOST_ROWS ||
             gemm_shared(TN_MAX(1, LARGEST / lanes), 1, LARGEST, rows) <= (int64_t)d->v->max_shared);
-}
-
-// Up to 8 rows it runs before GEMM with matrices does. Eight layers of 8B in Q4_K_M on an H200, tokens/s with
-// 2, 4, 8 rows: 2516, 3889, 5633; before, by gemv.comp (2 rows) and gemm_fragment.comp, 1399, 2634, 5183.
-bool tn_vk_accepts_gemv_k_quant(const tn_step *step)
-{
-    tn_product p = tn_product_get(step);
-    for (int32_t i = 0; i < p.n_weights; i++)
-        if (!in_chunks(p.w[i]->dtype)) return false;
-    return !p.ids && tn_vk_accepts_gemv_int8(step);
 }
 
 // How a product is divided: most subgroups of a workgroup, its results, and the rows of weights that a lane

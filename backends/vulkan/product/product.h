@@ -27,8 +27,9 @@ int64_t tn_vk_convert_16bit_size(const tn_step *step, int32_t order);
 // gemm_coopmat.c: whether a product without experts can be computed with cooperative matrices of that type of
 // element (BF16 or F16): by its types, strides and precision. Rows and norm are not looked at.
 bool tn_vk_fits_coopmat(const tn_step *step, const tn_product *p, tn_dtype element);
-// gemv_k_quant.c: whether gemv_k_quant.comp runs a product of int8 activations with weights of that type, and
-// its launch.
+// gemv_k_quant.c: whether it knows a type of weights, whether it runs a product of int8 activations with
+// weights of that type, and its launch.
+bool tn_vk_is_in_chunks(tn_dtype type);
 bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t rows);
 // The constant FORM of one_row.glsl.
 int32_t tn_vk_form_of_one_row(const tn_product *p, const tn_vk_dispatch *d);
