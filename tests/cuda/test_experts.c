@@ -91,22 +91,16 @@ static int64_t run(const layer *l, float *y, float *z)
     tn_plan_config_default(&cfg);
     tn_device *device = l->device ? tn_context_device_by_name(ctx, l->device) : NULL;
     if (device) cfg.devices = &device, cfg.n_devices = 1;
-    const struct {
-        const char *name;
-        tn_dtype type;
-        size_t n;
-    } given[] = {{"norm", TN_TYPE_F32, WIDTH},
-                 {"router", TN_TYPE_F32, EXPERTS * WIDTH},
-                 {"gate", l->gate, EXPERTS * HIDDEN * WIDTH},
-                 {"up", l->gate, EXPERTS * HIDDEN * WIDTH},
-                 {"down", l->down, EXPERTS * HIDDEN * WIDTH},
-                 {"next norm", TN_TYPE_F32, WIDTH},
-                 {"next", l->down, NEXT * WIDTH}};
+    const named_values given[] = {{"norm", TN_TYPE_F32, WIDTH},
+                                  {"router", TN_TYPE_F32, EXPERTS * WIDTH},
+                                  {"gate", l->gate, EXPERTS * HIDDEN * WIDTH},
+                                  {"up", l->gate, EXPERTS * HIDDEN * WIDTH},
+                                  {"down", l->down, EXPERTS * HIDDEN * WIDTH},
+                                  {"next norm", TN_TYPE_F32, WIDTH},
+                                  {"next", l->down, NEXT * WIDTH}};
     enum { N_GIVEN = TN_COUNT(given) };
     tn_binding bound[N_GIVEN];
-    for (size_t i = 0; i < N_GIVEN; i++)
-        bound[i] = (tn_binding){given[i].name, values_of(given[i].name, given[i].type, given[i].n),
-                                tn_dtype_row_size(given[i].type, (int64_t)given[i].n)};
+    bind_values(given, N_GIVEN, bound);
     size_t size = (size_t)l->n_tokens * WIDTH * sizeof *y;
     void *x = values_of("x", TN_TYPE_F32, (size_t)l->n_tokens * WIDTH);
     static const int32_t some_ids[] = {2, EXPERTS, 0, 1, 5, -1, 4, 3, 2};
@@ -119,7 +113,7 @@ static int64_t run(const layer *l, float *y, float *z)
     char message[256] = "";
     if (!TEST_CHECK_STATUS(status, TN_OK)) tn_context_error(ctx, message, sizeof message);
     if (message[0]) printf("    %s\n", message);
-    for (size_t i = 0; i < N_GIVEN; i++) free((void *)(uintptr_t)bound[i].data);
+    free_values(bound, N_GIVEN);
     free(x);
     tn_graph_destroy(&g);
     tn_context_destroy(&ctx);

@@ -117,6 +117,25 @@ static inline void *values_of(const char *name, tn_dtype type, size_t n)
     return packed;
 }
 
+// A weight or input by its name, with values that depend on the name.
+typedef struct named_values {
+    const char *name;
+    tn_dtype type;
+    size_t n;
+} named_values;
+
+static inline void bind_values(const named_values *given, size_t n, tn_binding *bound)
+{
+    for (size_t i = 0; i < n; i++)
+        bound[i] = (tn_binding){given[i].name, values_of(given[i].name, given[i].type, given[i].n),
+                                tn_dtype_row_size(given[i].type, (int64_t)given[i].n)};
+}
+
+static inline void free_values(const tn_binding *bound, size_t n)
+{
+    for (size_t i = 0; i < n; i++) free((void *)(uintptr_t)bound[i].data);
+}
+
 // Runs a plan with those values; results one after another into out, at most `room` floats. Gives their
 // count.
 static inline tn_status evaluate_plan(tn_plan *plan, float *out, size_t room, size_t *n_out)

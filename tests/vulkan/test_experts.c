@@ -41,28 +41,22 @@ static void run(tn_context *ctx, tn_device *device, tn_dtype type, float *y, flo
     tn_plan_config cfg;
     tn_plan_config_default(&cfg);
     if (device) cfg.devices = &device, cfg.n_devices = 1;
-    const struct {
-        const char *name;
-        tn_dtype type;
-        size_t n;
-    } given[] = {{"norm", TN_TYPE_F32, WIDTH},
-                 {"router", TN_TYPE_F32, EXPERTS * WIDTH},
-                 {"gate", type, EXPERTS * HIDDEN * WIDTH},
-                 {"up", type, EXPERTS * HIDDEN * WIDTH},
-                 {"down", type, EXPERTS * HIDDEN * WIDTH},
-                 {"next norm", TN_TYPE_F32, WIDTH},
-                 {"next", type, NEXT * WIDTH},
-                 {"x", TN_TYPE_F32, WIDTH},
-                 {"more", TN_TYPE_F32, WIDTH}};
+    const named_values given[] = {{"norm", TN_TYPE_F32, WIDTH},
+                                  {"router", TN_TYPE_F32, EXPERTS * WIDTH},
+                                  {"gate", type, EXPERTS * HIDDEN * WIDTH},
+                                  {"up", type, EXPERTS * HIDDEN * WIDTH},
+                                  {"down", type, EXPERTS * HIDDEN * WIDTH},
+                                  {"next norm", TN_TYPE_F32, WIDTH},
+                                  {"next", type, NEXT * WIDTH},
+                                  {"x", TN_TYPE_F32, WIDTH},
+                                  {"more", TN_TYPE_F32, WIDTH}};
     enum { N_GIVEN = TN_COUNT(given), N_INPUTS = 2, N_WEIGHTS = N_GIVEN - N_INPUTS };
     tn_binding bound[N_GIVEN];
-    for (size_t i = 0; i < N_GIVEN; i++)
-        bound[i] = (tn_binding){given[i].name, values_of(given[i].name, given[i].type, given[i].n),
-                                tn_dtype_row_size(given[i].type, (int64_t)given[i].n)};
+    bind_values(given, N_GIVEN, bound);
     tn_binding out[] = {{"y", y, WIDTH * sizeof *y}, {"z", z, NEXT * sizeof *z}};
     TEST_CHECK_STATUS(run_graph(g, &(run_args){&cfg, bound, N_WEIGHTS, bound + N_WEIGHTS, N_INPUTS}, out, 2),
                       TN_OK);
-    for (size_t i = 0; i < N_GIVEN; i++) free((void *)(uintptr_t)bound[i].data);
+    free_values(bound, N_GIVEN);
     tn_graph_destroy(&g);
 }
 

@@ -6,7 +6,7 @@
 // reference. With an argument all of 1 to 8 rows and more types, for which drivers compile many pipelines.
 #include "tests/vulkan/with_between.h"
 
-enum { WIDTH = 512, HIDDEN = 768, NEXT = 96, MAX_ROWS = 8, FEW_TYPES = 2 };
+enum { WIDTH = 512, HIDDEN = 768, NEXT = 96, MAX_ROWS = 8, QUICK_TYPES = 2 };
 
 static void record(tn_graph *g, tn_dtype type, int64_t rows)
 {
@@ -29,27 +29,21 @@ static void run(tn_context *ctx, tn_device *device, tn_dtype type, int64_t rows,
     tn_plan_config cfg;
     tn_plan_config_default(&cfg);
     if (device) cfg.devices = &device, cfg.n_devices = 1;
-    const struct {
-        const char *name;
-        tn_dtype type;
-        size_t n;
-    } given[] = {{"norm", TN_TYPE_F32, WIDTH},
-                 {"gate", type, HIDDEN * WIDTH},
-                 {"up", type, HIDDEN * WIDTH},
-                 {"down", type, HIDDEN * WIDTH},
-                 {"next norm", TN_TYPE_F32, WIDTH},
-                 {"next", type, NEXT * WIDTH},
-                 {"x", TN_TYPE_F32, (size_t)rows * WIDTH}};
+    const named_values given[] = {{"norm", TN_TYPE_F32, WIDTH},
+                                  {"gate", type, HIDDEN * WIDTH},
+                                  {"up", type, HIDDEN * WIDTH},
+                                  {"down", type, HIDDEN * WIDTH},
+                                  {"next norm", TN_TYPE_F32, WIDTH},
+                                  {"next", type, NEXT * WIDTH},
+                                  {"x", TN_TYPE_F32, (size_t)rows * WIDTH}};
     enum { N_GIVEN = TN_COUNT(given), N_INPUTS = 1, N_WEIGHTS = N_GIVEN - N_INPUTS };
     tn_binding bound[N_GIVEN];
-    for (size_t i = 0; i < N_GIVEN; i++)
-        bound[i] = (tn_binding){given[i].name, values_of(given[i].name, given[i].type, given[i].n),
-                                tn_dtype_row_size(given[i].type, (int64_t)given[i].n)};
+    bind_values(given, N_GIVEN, bound);
     tn_binding out[] = {{"y", y, (size_t)rows * WIDTH * sizeof *y},
                         {"z", z, (size_t)rows * NEXT * sizeof *z}};
     TEST_CHECK_STATUS(run_graph(g, &(run_args){&cfg, bound, N_WEIGHTS, bound + N_WEIGHTS, N_INPUTS}, out, 2),
                       TN_OK);
-    for (size_t i = 0; i < N_GIVEN; i++) free((void *)(uintptr_t)bound[i].data);
+    free_values(bound, N_GIVEN);
     tn_graph_destroy(&g);
 }
 
@@ -75,9 +69,9 @@ int main(int argc, char **argv)
     reset();
     tn_context *ctx = context(NULL, false), *host = graph_context("reference", 1);
     if (!TEST_CHECK(ctx != NULL)) return test_done();
-    for (size_t i = 0; i < (all ? TN_COUNT(types) : FEW_TYPES); i++)
+    for (size_t i = 0; i < (all ? TN_COUNT(types) : QUICK_TYPES); i++)
         for (int64_t rows = 1; rows <= MAX_ROWS; rows++)
-            if (all || rows == 3 || rows == MAX_ROWS) check(host, ctx, types[i], rows);
+            if (all || rows == 1 || rows == 3 || rows == MAX_ROWS) check(host, ctx, types[i], rows);
     if (!TEST_CHECK(n_events == 0)) printf("    %s\n", last_text); // no kernel was replaced by another
     tn_context_destroy(&ctx);
     tn_context_destroy(&host);

@@ -110,12 +110,9 @@ void stage_x(uint64_t x, uint size, uint k, uint b)
 // the chunks at a time, by the same code, because a dispatch waits for its code.
 void multiply(uint j, bool more)
 {
-    ChunkActivations place; // only where scales and high bits are
-    place.shift = IS_Q6 ? int(8 * (j & 1u)) : int(16 * (j & 1u));
-    place.upper = j >= 2;
     ChunkCodes c[MAX_WIDE];
     [[unroll]] for (uint i = 0; i < WIDE; i++) {
-        c[i] = codes_of_chunk(chunks[i], place);
+        c[i] = codes_of_chunk(chunks[i], shift_of(j), j >= 2);
         c[i].s *= c[i].d;
         c[i].less *= c[i].m;
     }

@@ -61,10 +61,10 @@ typedef struct division {
 
 // A large device hides the latency of loads behind other subgroups, not behind more rows of one subgroup:
 // measured on an H200. A workgroup that stages its results needs a whole group of them.
-static const division *choose(const tn_vk_dispatch *d, int64_t columns, bool gated, int32_t rows)
+static const division *select_division(const tn_vk_dispatch *d, int64_t columns, bool gated, int32_t rows)
 {
     enum { MANY_COLUMNS = 8192 };
-    enum { GATED_STAGING, GATED_ALONE, MANY_STAGING, FEW_STAGING, MANY, FEW, KINDS };
+    enum { GATED_STAGING, GATED_ALONE, WIDE_STAGING, NARROW_STAGING, WIDE, NARROW, KINDS };
     static const division software = {4, GROUP, 2};
     static const division forms[][KINDS] = {
         // 1 row of x, 2, 4, 8
@@ -79,8 +79,8 @@ static const division *choose(const tn_vk_dispatch *d, int64_t columns, bool gat
                    : rows <= 4 ? 2
                                : 3,
             kind = gated                    ? (d->stages ? GATED_STAGING : GATED_ALONE)
-                   : columns < MANY_COLUMNS ? (d->stages ? FEW_STAGING : FEW)
-                                            : (d->stages ? MANY_STAGING : MANY);
+                   : columns < MANY_COLUMNS ? (d->stages ? NARROW_STAGING : NARROW)
+                                            : (d->stages ? WIDE_STAGING : WIDE);
     return &forms[form][kind];
 }
 
@@ -125,7 +125,7 @@ void tn_vk_launch_gemv_k_quant(const tn_product *p, int32_t i, int32_t rows, tn_
 {
     int32_t *c = d->constants, *n = d->args.n;
     const tn_view *w = p->w[i];
-    const division *form = choose(d, w->ne[2], p->glu != NULL, rows);
+    const division *form = select_division(d, w->ne[2], p->glu != NULL, rows);
     memset(c, 0, sizeof d->constants);
     c[C_TYPE] = w->dtype;
     c[C_FORM] = tn_vk_form_of_one_row(p, d);

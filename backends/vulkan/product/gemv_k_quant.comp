@@ -107,7 +107,7 @@ void multiply_rows(uint slot, uint next, uint at, bool first)
 {
     float v[MAX_TURN];
     [[unroll]] for (uint d = 0; d < DEPTH; d++) {
-        ChunkCodes c = codes_of_chunk(ring[d], activations[0]);
+        ChunkCodes c = codes_of_chunk(ring[d], activations[0].shift, activations[0].upper);
         start_load(d, next + d);
         [[unroll]] for (uint r = 0; r < ROWS_2; r++)
             v[d * ROWS_2 + r] = r < ROWS ? dot_chunk(c, activations[r]) : 0.0;

@@ -51,6 +51,9 @@ void find_chunk(uint c, out uint at[MAX_PLANES])
     }
 }
 
+// How far the scales of chunk j of a block have to be shifted.
+int shift_of(uint j) { return int((IS_Q6 ? 8 : 16) * (j & 1u)); }
+
 // Those of chunk c of a row of k activations; all 0 if `some` is false: the lane has no chunk.
 ChunkActivations load_chunk_activations(uint64_t row, uint k, uint c, bool some)
 {
@@ -70,7 +73,7 @@ ChunkActivations load_chunk_activations(uint64_t row, uint k, uint c, bool some)
         p.d = vec4(0.0);
         if (!IS_Q6) p.m = vec4(0.0);
     }
-    p.shift = IS_Q6 ? int(8 * (j & 1u)) : int(16 * (j & 1u));
+    p.shift = shift_of(j);
     p.upper = j >= 2;
     return p;
 }
@@ -113,7 +116,8 @@ struct ChunkCodes {
     float d, m; // of the block
 };
 
-ChunkCodes codes_of_chunk(Chunk x, ChunkActivations p)
+// shift: shift_of the chunk; upper: it is in the second half of its block.
+ChunkCodes codes_of_chunk(Chunk x, int shift, bool upper)
 {
     const uint LOW = 0x0f0f0f0fu, FIFTH = 0x10101010u, TOP = 0x30303030u;
     ChunkCodes c;
@@ -123,23 +127,23 @@ ChunkCodes codes_of_chunk(Chunk x, ChunkActivations p)
         c.v[1] |= x.h0 << 2 & TOP;
         c.v[2] |= x.h0 & TOP;
         c.v[3] |= x.h0 >> 2 & TOP;
-        uvec2 s = x.s.xy >> p.shift;
+        uvec2 s = x.s.xy >> shift;
         c.s = vec4(bitfieldExtract(int(s.x), 0, 8), bitfieldExtract(int(s.x), 16, 8),
                    bitfieldExtract(int(s.y), 0, 8), bitfieldExtract(int(s.y), 16, 8));
         c.d = half_bits(x.s.z);
         return c;
     }
     if (TYPE == TYPE_Q5_K) {
-        int g = p.shift / 8 + (p.upper ? 4 : 0);
+        int g = shift / 8 + (upper ? 4 : 0);
         uvec4 h0 = x.h0 >> g, h1 = x.h1 >> g;
         c.v[0] |= h0 << 4 & FIFTH;
         c.v[1] |= h1 << 4 & FIFTH;
         c.v[2] |= h0 << 3 & FIFTH;
         c.v[3] |= h1 << 3 & FIFTH;
     }
-    uvec3 t = x.s.yzw >> p.shift;
-    uint s = p.upper ? (t.z & 0x0f0fu) | (t.x >> 2 & 0x3030u) : t.x & 0x3f3fu,
-         less = p.upper ? (t.z >> 4 & 0x0f0fu) | (t.y >> 2 & 0x3030u) : t.y & 0x3f3fu;
+    uvec3 t = x.s.yzw >> shift;
+    uint s = upper ? (t.z & 0x0f0fu) | (t.x >> 2 & 0x3030u) : t.x & 0x3f3fu,
+         less = upper ? (t.z >> 4 & 0x0f0fu) | (t.y >> 2 & 0x3030u) : t.y & 0x3f3fu;
     c.s.xy = vec2(s & 255u, s >> 8);
     c.less = vec2(less & 255u, less >> 8);
     vec2 d = unpackHalf2x16(x.s.x);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows the sums of a product of few rows, as in product.glsl, but known or loaded while weights are
-// in flight: which parts a product has are bits of the constant FORM, and most addresses come with the
+// What follows the sums of a product of up to 8 rows, as in product.glsl, but known or loaded while weights
+// are in flight: which parts a product has are bits of the constant FORM, and most addresses come with the
 // dispatch.
 const bool GATED = (FORM & 1) != 0; // gate and up of a GLU
 const bool STAGES = (FORM & 2) != 0; // the workgroup also writes a staged result
