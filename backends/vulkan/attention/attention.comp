@@ -41,7 +41,7 @@ void main()
     int token = int(g / heads);
     uint h = g % heads, kv_head = h / (heads / uint(k.ne[1])), d_q = uint(q.ne[3]), d_v = uint(v.ne[3]);
     uint64_t y = args.dst[0].data + int64_t(token) * args.dst[0].nb[1] + int64_t(h) * args.dst[0].nb[2];
-    Span span = span_of(token);
+    Span span = span_of(token, false);
     if (span.none) return;
     int from = span.from, to = span.to;
     uint seq = uint(span.seq);

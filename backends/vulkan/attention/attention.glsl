@@ -11,15 +11,33 @@ struct Span {
     bool none;                   // the token belongs to no sequence
 };
 
-Span span_of(int token)
+void set_keys(inout Span s, int kv_len, int position)
+{
+    int causal = args.params[1], window = args.params[2], chunk = args.params[3];
+    s.position = position;
+    s.from = 0;
+    s.to = causal != 0 ? min(kv_len, s.position + 1) : kv_len;
+    if (window > 0) s.from = max(s.from, s.position - window + 1);
+    if (chunk > 0) s.from = max(s.from, s.position / chunk * chunk);
+    s.to = max(s.to, s.from);
+}
+
+// alone: each token is the only one of its sequence.
+Span span_of(int token, bool alone)
 {
     View starts = args.src[3], lens = args.src[4];
     Span s;
+    if (alone) {
+        s.seq = token;
+        int n = load_i32(lens.data + int64_t(token) * lens.nb[3]);
+        set_keys(s, n, n - 1);
+        s.none = n <= 0;
+        return s;
+    }
     s.seq = min(token, lens.ne[3] - 1); // so it is where each sequence has one token
     int first = load_i32(starts.data + int64_t(s.seq) * starts.nb[3]),
         last = load_i32(starts.data + int64_t(s.seq + 1) * starts.nb[3]),
-        kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]), causal = args.params[1],
-        window = args.params[2], chunk = args.params[3];
+        kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]);
     if (token < first || token >= last) { // the first sequence that ends behind the token, or the last one
         int high = lens.ne[3] - 1;
         for (s.seq = 0; s.seq < high;) {
@@ -32,21 +50,18 @@ Span span_of(int token)
         kv_len = load_i32(lens.data + int64_t(s.seq) * lens.nb[3]);
     }
     s.none = token < first || token >= last;
-    s.position = kv_len - (last - token);
-    s.from = 0;
-    s.to = causal != 0 ? min(kv_len, s.position + 1) : kv_len;
-    if (window > 0) s.from = max(s.from, s.position - window + 1);
-    if (chunk > 0) s.from = max(s.from, s.position / chunk * chunk);
-    s.to = max(s.to, s.from);
+    set_keys(s, kv_len, kv_len - (last - token));
     return s;
 }
 
-// Keys of each of at most `splits` splits; the last ones may have none. A split has whole rounds of loads, as
-// few as possible, so that no workgroup waits long for them.
-uint keys_per_split(Span s, uint splits, uint round_keys)
+// Keys of each of at most `splits` splits; the last ones may have none. A split has whole rounds of
+// 2^round_log2 loads, as few as possible, so that no workgroup waits long for them.
+uint keys_per_split(Span s, uint splits, uint round_log2)
 {
-    uint n = uint(s.to - s.from), used = clamp((n + round_keys - 1) / round_keys, 1u, splits);
-    return max(1u, (n + used - 1) / used + round_keys - 1) / round_keys * round_keys;
+    uint n = uint(s.to - s.from), more = (1u << round_log2) - 1;
+    if (splits == 1) return max(n, 1u);
+    uint used = clamp((n + more) >> round_log2, 1u, splits);
+    return max(1u, (n + used - 1) / used + more) >> round_log2 << round_log2;
 }
 
 float alibi_slope(float bias, uint heads, uint h)

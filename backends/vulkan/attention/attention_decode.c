@@ -2,27 +2,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention of few queries over many keys, as in decoding (attention_decode.comp).
+#include "backends/vulkan/rope/rope.h"
 #include "backends/vulkan/runtime/kernel.h"
 #include "core/device.h"
 #include "ops/operands.h"
 
-// CHUNK: elements of a row of the cache that a lane loads at once. MAX_SUMS: floats in shared memory for the
-// sums of all heads of a workgroup. FILL: workgroups that keep a large device busy. ROUND: keys that are not
-// split, if one round of loads does not have more; merging takes less time than another round (H200: 1.3 and
-// 2 us). A probe has few keys, and merges too.
+// SUBGROUPS: of a workgroup, on a processor fewer. CHUNK: elements of a row of the cache that a lane loads at
+// once. MAX_SUMS: floats in shared memory for the sums of all heads of a workgroup; MAX_TEAMS: as in the
+// shader. FILL: workgroups that keep a large device busy. ROUND: keys that are not split, if one round of
+// loads does not have more; merging takes less time than another round (H200: 1.3 and 2 us). A probe has few
+// keys, and merges too.
 enum {
-    SUBGROUPS = 4,
+    SUBGROUPS = 8,
+    SOFTWARE_SUBGROUPS = 4,
     MAX_HEADS = 4,
     MAX_SUMS = 4096,
     CHUNK = 8,
     MIN_TEAM = 4,
+    MAX_TEAMS = 128,
     FILL = 1024,
     ROUND = 64,
     STAGED_GROUP = 32
 };
 // Constants of the shader; bits of C_FORM above the number of heads.
-enum { C_TYPE_K, C_TYPE_V, C_FORM, C_ALIGNED, C_THREADS, C_TEAM, C_CHUNKS_K, C_CHUNKS_V, C_KEYS };
-enum { SPLITS = 16, CAPS = 32, SLOPES = 64, SINKS = 128, STAGES = 256 };
+enum {
+    C_TYPE_K,
+    C_TYPE_V,
+    C_FORM,
+    C_ALIGNED,
+    C_THREADS,
+    C_TEAM,
+    C_CHUNKS_K,
+    C_CHUNKS_V,
+    C_KEYS,
+    C_LANES,
+    C_PAGE,
+    C_KV_HEADS,
+    C_GROUP
+};
+enum {
+    CAPS = 32,
+    SLOPES = 64,
+    SINKS = 128,
+    STAGES = 256,
+    FOLDS = 512,
+    FACTORS = 1024,
+    NORMS = 2048,
+    SPLITS = 4096
+};
 
 typedef struct operands {
     const tn_view *q, *k, *v, *block_table;
@@ -40,6 +67,28 @@ static bool cache_aligned(const tn_view *v)
     return tn_dtype_block_elems(v->dtype) > 1 || tn_vk_aligned_elems(v, 16);
 }
 
+// The shader multiplies strides of 32 bits.
+static bool is_near(const tn_view *v)
+{
+    for (int32_t d = 0; d < TN_MAX_DIMS; d++)
+        if (v->ne[d] > 1 && v->nb[d] > UINT32_MAX) return false;
+    return true;
+}
+
+bool tn_vk_accepts_attention_decode(const tn_step *step)
+{
+    operands o = operands_of(step);
+    return tn_vk_accepts_attention(step) && is_near(o.q) && is_near(o.k) && is_near(o.v) &&
+           is_near(o.block_table) && is_near(&step->dst[0]);
+}
+
+static int32_t log2_of(int32_t n)
+{
+    int32_t r = 0;
+    while (1 << r < n) r++;
+    return r;
+}
+
 // Workgroups for one split of all tokens; *blocks: how many share the query heads of a head of the cache.
 static int64_t groups_of(const operands *o, int32_t heads, int32_t *blocks)
 {
@@ -51,7 +100,10 @@ static int64_t groups_of(const operands *o, int32_t heads, int32_t *blocks)
 // Into how many parts the keys are split: as many as fill a large device.
 static int32_t splits_of(const tn_vk *v, const operands *o, int64_t groups)
 {
-    enum { WANTED = 512, KEYS = 64, MOST = 64 };
+    // 256: two workgroups for each multiprocessor of an H200, which is what their registers allow. Eight
+    // layers of 8B with 1 and 8 sequences behind 1000 tokens, one behind 16000: 1460, 5789 and 994 tokens/s;
+    // with 512 workgroups 1373, 5407 and 942, with 128 1445, 5795 and 848.
+    enum { WANTED = 256, KEYS = 64, MOST = 64 };
     if (v->device->software || groups == 0) return 1;
     int64_t keys = TN_MIN(o->k->ne[0], o->block_table->ne[3]) * o->k->ne[2];
     return (int32_t)TN_MAX(1, TN_MIN(TN_MIN(WANTED / groups, keys / KEYS), MOST));
@@ -80,28 +132,58 @@ static void set_rows(const operands *o, tn_vk_dispatch *d)
     int32_t *c = d->constants, subgroup = (int32_t)d->v->subgroup, team = MIN_TEAM;
     int64_t chunks = TN_MAX(tn_vk_div_up(o->q->ne[3], CHUNK), tn_vk_div_up(o->v->ne[3], CHUNK));
     while (team < subgroup && team < chunks) team *= 2;
-    c[C_THREADS] = SUBGROUPS * subgroup;
     c[C_TEAM] = team;
     c[C_CHUNKS_K] = (int32_t)tn_vk_div_up(o->q->ne[3], CHUNK * team);
     c[C_CHUNKS_V] = (int32_t)tn_vk_div_up(o->v->ne[3], CHUNK * team);
+    c[C_LANES] = subgroup;
+    int32_t threads = (d->v->device->software ? SOFTWARE_SUBGROUPS : SUBGROUPS) * subgroup;
+    while (threads > subgroup && (threads > (int32_t)d->v->max_threads || threads / team > MAX_TEAMS ||
+                                  threads * c[C_CHUNKS_V] * CHUNK > MAX_SUMS))
+        threads /= 2;
+    c[C_THREADS] = threads;
+    c[C_PAGE] = (int32_t)((o->k->ne[2] & (o->k->ne[2] - 1)) == 0 ? o->k->ne[2] : 0);
+    c[C_KV_HEADS] = (int32_t)o->k->ne[1];
+    c[C_GROUP] = (int32_t)(o->q->ne[2] / o->k->ne[1]);
     c[C_TYPE_K] = o->k->dtype;
     c[C_TYPE_V] = o->v->dtype;
     c[C_ALIGNED] = tn_vk_aligned_elems(o->q, 16) && cache_aligned(o->k) && cache_aligned(o->v);
 }
 
+// Whether the kernel does the rope_cache before it too: each token is the only one of its sequence, so none
+// needs the new key of another, and rows are plain numbers in whole chunks.
+static bool folds(const tn_vk *v, const tn_step *step, const tn_step *rope)
+{
+    enum { MOST = 256, MOST_PAIRS = 8 }; // elements of a row; pairs of it for each invocation of a subgroup
+    if (!rope || rope->op != TN_OP_rope_cache || !tn_vk_accepts_rope_cache(rope)) return false;
+    operands o = operands_of(step);
+    const tn_view *turned = &rope->dst[TN_DST_rope_cache_q], *new_k = &rope->src[TN_SRC_rope_cache_k],
+                  *new_v = &rope->src[TN_SRC_rope_cache_v];
+    int64_t n_seq = step->src[TN_SRC_attention_kv_len].ne[3], most = TN_MAX(o.k->ne[3], o.v->ne[3]);
+    bool alone = o.q->ne[0] == 1 && o.q->ne[1] == n_seq && (n_seq == 1 || step->join.one_query);
+    bool same = tn_view_same_shape(o.q, turned) && tn_view_contiguous(o.q) && tn_view_contiguous(turned) &&
+                o.q->ne[3] == o.k->ne[3] && new_k->ne[3] == o.k->ne[3] && new_v->ne[3] == o.v->ne[3] &&
+                new_k->ne[2] == o.k->ne[1] && new_v->ne[2] == o.v->ne[1];
+    bool plain = tn_dtype_block_elems(o.k->dtype) == 1 && tn_dtype_block_elems(o.v->dtype) == 1 &&
+                 o.k->ne[3] % CHUNK == 0 && o.v->ne[3] % CHUNK == 0 && most <= MOST &&
+                 most <= (int64_t)MOST_PAIRS * 2 * v->subgroup;
+    bool near = true;
+    for (int32_t i = TN_SRC_rope_cache_q; i <= TN_SRC_rope_cache_v; i++)
+        near = near && is_near(&rope->src[i]);
+    return alone && same && plain && near;
+}
+
 int32_t tn_vk_launch_attention_decode(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
-    TN_UNUSED(i);
+    const tn_step *rope = tn_vk_folded_of(step);
+    d->folds = folds(d->v, step, rope);
     operands o = operands_of(step), like = operands_of(d->like);
     int32_t *c = d->constants, *n = d->args.n, blocks;
     set_rows(&o, d);
-    int32_t heads = heads_of(d->v, &like, (int64_t)c[C_THREADS] * c[C_CHUNKS_V] * CHUNK),
-            most = TN_MAX(c[C_CHUNKS_K], c[C_CHUNKS_V]);
+    int32_t most = TN_MAX(c[C_CHUNKS_K], c[C_CHUNKS_V]),
+            heads = heads_of(d->v, &like, (int64_t)c[C_THREADS] * c[C_CHUNKS_V] * CHUNK);
     if (most > 2 && heads > 2) heads = 2; // more would not fit into registers
     int32_t splits = splits_of(d->v, &like, groups_of(&like, heads, &blocks));
     int64_t groups = groups_of(&o, heads, &blocks);
-    n[TN_VK_N_ATTENTION_SPLITS] = splits;
-    n[TN_VK_N_ATTENTION_BLOCKS] = blocks;
     if (splits > 1) {
         int64_t sums =
             tn_vk_div_up(o.v->ne[3], CHUNK) * CHUNK + 2; // and the maximum and the sum of a softmax
@@ -111,13 +193,26 @@ int32_t tn_vk_launch_attention_decode(const tn_step *step, int32_t i, tn_vk_disp
     d->stages = d->wants_staged && o.v->ne[3] % STAGED_GROUP == 0 && tn_view_contiguous(&step->dst[0]);
     d->shader = TN_VK_SHADER_attention_decode;
     const tn_attention_params *p = step->params;
-    c[C_FORM] = heads | (splits > 1 ? SPLITS : 0) | (p->softcap > 0.0f ? CAPS : 0) |
-                (p->max_bias > 0.0f ? SLOPES : 0) |
-                (tn_step_has_src(step, TN_SRC_attention_sinks) ? SINKS : 0) | (d->stages ? STAGES : 0);
-    // A split of 64 keys in one round of the loop, if registers hold them.
-    c[C_KEYS] = d->v->device->software ? 1 : most > 1 ? 2 : heads > 1 ? 4 : 8;
-    n[TN_VK_N_ATTENTION_ROUND] =
-        d->like == step ? TN_MAX(ROUND, c[C_KEYS] * c[C_THREADS] / c[C_TEAM]) : ROUND;
+    c[C_FORM] = heads | splits * SPLITS | (p->softcap > 0.0f ? CAPS : 0) | (p->max_bias > 0.0f ? SLOPES : 0) |
+                (tn_step_has_src(step, TN_SRC_attention_sinks) ? SINKS : 0) | (d->stages ? STAGES : 0) |
+                (d->folds ? FOLDS : 0);
+    if (d->folds)
+        c[C_FORM] |= (tn_step_has_src(rope, TN_SRC_rope_cache_factors) ? FACTORS : 0) |
+                     (tn_step_has_src(rope, TN_SRC_rope_cache_norm_q) ||
+                              tn_step_has_src(rope, TN_SRC_rope_cache_norm_k)
+                          ? NORMS
+                          : 0);
+    // With 8 keys the code is longer by 12 KiB, and a token of 8B on an H200 takes 3 us more for each layer;
+    // with 2, 32 sequences behind 1000 tokens lose 6 %.
+    c[C_KEYS] = d->v->device->software ? 1 : most > 1 ? 2 : 4;
+    int32_t round = d->like == step ? TN_MAX(ROUND, c[C_KEYS] * c[C_THREADS] / c[C_TEAM]) : ROUND;
+    n[TN_VK_N_ATTENTION_ROUND] = log2_of(round);
     d->groups = groups * splits;
-    return 1;
+    if (!d->folds) return 1;
+    if (i == 0) { // only the record of rope_cache, which the shader finds before its own
+        tn_vk_args_of(rope, &d->args);
+        tn_vk_bind_rope_cache(rope, d);
+        d->groups = 0;
+    }
+    return 2;
 }

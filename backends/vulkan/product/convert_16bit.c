@@ -6,7 +6,7 @@
 
 // Constants of the shader; elements to a multiple of which it fills rows; alignment of the rows after their
 // factors.
-enum { C_ELEMENT, C_TOP, C_ORDER, ROW_ELEMS = 64, ORDERED_ELEMS = 256, ALIGNMENT = 256 };
+enum { C_ELEMENT, C_TOP, C_ORDER, C_HAS_NORM = 5, ROW_ELEMS = 64, ORDERED_ELEMS = 256, ALIGNMENT = 256 };
 
 void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, int32_t order,
                                 tn_vk_dispatch *d)
@@ -18,6 +18,7 @@ void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t t
     d->constants[C_TOP] = top;
     d->constants[C_ORDER] = order;
     d->constants[TN_VK_LAYOUT] = tn_vk_aligned_elems(x, 4) && (!p.norm || tn_vk_aligned_elems(p.norm, 4));
+    d->constants[C_HAS_NORM] = p.norm != NULL;
     if (p.norm) {
         d->args.n[TN_VK_N_PRODUCT_NORM] = p.at.norm;
         d->args.n[TN_VK_N_PRODUCT_EPS] = tn_product_form_get(step->op)->eps_off / (int32_t)sizeof(int32_t);

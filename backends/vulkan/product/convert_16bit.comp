@@ -31,11 +31,15 @@ layout(constant_id = 0) const int ELEMENT = TYPE_F16;
 layout(constant_id = 1) const int TOP = 14;
 layout(constant_id = 2) const int ORDER = 0;   // of the elements: ORDER_*
 layout(constant_id = 3) const int ALIGNED = 0; // rows of x are whole runs of 4 and start aligned to 16 bytes
+layout(constant_id = 5) const int HAS_NORM = 0;
 #include "backends/vulkan/shaders/reduce.glsl"
 
 vec4 four(uint64_t row, uint k, uint n)
 {
-    if (ALIGNED != 0) return k < n ? PF128(row + 4 * int64_t(k)).v : vec4(0.0);
+    if (ALIGNED != 0) { // without a branch
+        vec4 v = PF128(row + 4 * uint64_t(min(k, n - 4))).v;
+        return k < n ? v : vec4(0.0);
+    }
     vec4 v;
     [[unroll]] for (uint i = 0; i < 4; i++) v[i] = k + i < n ? load_f32(row + 4 * int64_t(k + i)) : 0.0;
     return v;
@@ -69,7 +73,7 @@ void main()
     uint64_t copy = args.scratch + 256 * uint64_t(max(args.n[N_PRODUCT_COPY], 0)),
              to = copy + (uint64_t(rows) * 4 + 255) / 256 * 256 + uint64_t(r) * stride * 2;
     float power = 1.0, back = 1.0, factor = 1.0;
-    bool normed = args.n[N_PRODUCT_NORM] >= 0;
+    const bool normed = HAS_NORM != 0;
     uint64_t weights = normed ? args.src[args.n[N_PRODUCT_NORM]].data : x;
     if (ELEMENT == TYPE_F16 || normed) {
         float most = 0.0, squares = 0.0;

@@ -330,8 +330,6 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
     c[C_FORM] =
         (gated ? FORM_GATED : 0) | (experts ? FORM_EXPERTS : 0) | (p->k % SLICE == 0 ? FORM_WHOLE : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
-    n[TN_VK_N_PRODUCT_RESULT_STRIDE] = (int32_t)tn_vk_row_stride(p->y[i]);
-    n[TN_VK_N_PRODUCT_RESIDUAL_STRIDE] = p->residual ? (int32_t)tn_vk_row_stride(p->residual) : 0;
     int64_t columns = (int64_t)n[TN_VK_N_PRODUCT_COLUMNS] * (gated ? 2 : 1);
     d->groups = groups_of(t, n[TN_VK_N_PRODUCT_ROWS], columns);
     if (experts) {

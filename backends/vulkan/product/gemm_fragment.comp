@@ -7,7 +7,7 @@
 //
 // Operands: x as convert_16bit.comp wrote it to args.scratch, with a norm's weights and factors in it, in
 // the order of product/convert_16bit.comp; w [columns, n] of any type, in planes. What follows the sums:
-// product.glsl.
+// finish.glsl.
 //
 // Work: the columns are divided into tiles and the common dimension into args.n[N_PRODUCT_SPLITS] parts; a
 // workgroup multiplies one part of one tile. Each of its subgroups has 16 N columns. An invocation loads
@@ -29,16 +29,17 @@
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/shaders/dequant.glsl"
 #include "backends/vulkan/shaders/coopmat.glsl"
-#include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
 layout(constant_id = 2) const uint TILE = 0x10811u;   // as gemm_skinny.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
-// Bits: 1 half of the tile's columns are of gate, half of up; 2 weights have the type of the matrices.
+// finish.glsl, and 128: weights have the type of the matrices. With a GLU half of the tile's columns are of
+// gate, half of up.
 layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
+#include "backends/vulkan/product/finish.glsl"
 
 // Blocks of 16 rows; matrices of 16 columns of a subgroup; subgroups; units of 128 elements in a buffer of
 // x.
@@ -50,8 +51,7 @@ const bool K4 = false, Q6 = false;
 const bool Q6 = TYPE == TYPE_Q6_K && TYPE_UP == TYPE_Q6_K;
 const bool K4 = TYPE == TYPE_Q4_K && TYPE_UP == TYPE_Q4_K;
 #endif
-const int GATED = FORM & 1;
-const bool DIRECT = (FORM & 2) != 0;
+const bool DIRECT = (FORM & 128) != 0;
 #define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE))
 // Units of a slice of weights.
 const uint UNITS = K4 ? 2 : 1, DEPTH = UNIT * UNITS;
@@ -94,15 +94,15 @@ uint run_element(uint part)
     return e / far * (2 * far) + e % far + part * far;
 }
 
-uint product_of_team() { return GATED != 0 ? team / (TEAMS / 2) : 0; }
+uint product_of_team() { return GATED ? team / (TEAMS / 2) : 0; }
 
 void find_weights()
 {
     Weight w = args.weight[0];
-    if (GATED != 0 && product_of_team() != 0) w = args.weight[1];
+    if (GATED && product_of_team() != 0) w = args.weight[1];
     UNROLL for (uint i = 0; i < PAIRS; i++) {
         uint at = 16 * N * team + LANE / 4 + 8 * i;
-        int64_t row = int64_t(min(j0 + (GATED != 0 ? at % (TILE_N / 2) : at), columns - 1));
+        int64_t row = int64_t(min(j0 + (GATED ? at % (TILE_N / 2) : at), columns - 1));
         [[unroll]] for (int p = 0; p < MAX_PLANES; p++) pairs[i].plane[p] = w.plane[p] + row * w.row_size[p];
     }
 }
@@ -251,7 +251,7 @@ void main()
     n = uint(args.src[0].ne[3]);
     uint parts = uint(args.n[N_PRODUCT_SPLITS]), down = (rows + TILE_M - 1) / TILE_M, g = group_index(),
          tile = g / (down * parts) * down + g % down, part = g / down % parts; // neighbours share weights
-    r0 = g % down * TILE_M, j0 = g / (down * parts) * (GATED != 0 ? TILE_N / 2 : TILE_N);
+    r0 = g % down * TILE_M, j0 = g / (down * parts) * (GATED ? TILE_N / 2 : TILE_N);
     if (j0 >= columns) return;
     uint slices = (n + DEPTH - 1) / DEPTH, each = (slices + parts - 1) / parts, from = part * each,
          to = min(from + each, slices), units = from < to ? (to - from) * UNITS : 0, now = 0;

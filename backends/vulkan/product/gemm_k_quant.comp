@@ -6,7 +6,7 @@
 // keep in registers.
 //
 // Operands: int8 activations of ROWS rows at given_scratch; w [columns, k] in planes, k a multiple of 256;
-// what follows the sums: one_row.glsl, for each row.
+// what follows the sums: finish.glsl, for each row.
 //
 // Work: a workgroup computes RESULTS columns of all rows, with a GLU of both gate and up. Of a subgroup four
 // lanes share a block of 256 elements, each with a chunk of 64 (k_quant_chunk.glsl), and the others have
@@ -22,19 +22,19 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "backends/vulkan/shaders/common.glsl"
-#include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_Q4_K;
-layout(constant_id = 1) const int FORM = 0; // one_row.glsl; with FORM_STAGES RESULTS is 32
+layout(constant_id = 1) const int FORM = 0; // finish.glsl; with FORM_STAGES RESULTS is 32
 layout(constant_id = 2) const uint SPLIT = 1;
 layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
 layout(constant_id = 6) const uint WIDE = 2;  // even with a GLU
 layout(constant_id = 7) const uint LANES = 8; // of a subgroup
 layout(constant_id = 8) const uint ROWS = 8;
-#include "backends/vulkan/product/one_row.glsl"
+#include "backends/vulkan/product/finish.glsl"
 
 #define STAGED_GROUPS ROWS
+#define STAGED_LANES LANES
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 #include "backends/vulkan/product/k_quant_chunk.glsl"
 
@@ -151,15 +151,25 @@ void multiply(uint j, bool more)
     }
 }
 
+// Sums over four neighbouring lanes, of which lane j gets that of v[j]. Each exchange halves how many numbers
+// a lane has.
+float sum_of_four(vec4 v, uint j)
+{
+    bool high = (j & 2u) != 0, odd = (j & 1u) != 0;
+    vec2 kept = high ? v.zw : v.xy, given = high ? v.xy : v.zw;
+    kept += vec2(subgroupShuffleXor(given.x, 2), subgroupShuffleXor(given.y, 2));
+    return (odd ? kept.y : kept.x) + subgroupShuffleXor(odd ? kept.x : kept.y, 1);
+}
+
 // The sums of squares of all rows, for a norm: each by one subgroup.
 void find_squares(uint64_t x, uint size, uint k)
 {
-    for (uint r = gl_SubgroupID; r < ROWS; r += gl_NumSubgroups) {
+    [[dont_unroll]] for (uint r = gl_SubgroupID; r < ROWS; r += gl_NumSubgroups) {
         float square = 0.0;
-        for (uint i = gl_SubgroupInvocationID; i < k / 32; i += LANES)
+        [[dont_unroll]] for (uint i = gl_SubgroupInvocationID; i < k / 32; i += LANES)
             square += load_f32(x + r * size + k + k / 4 + 4 * i);
-        square = subgroupAdd(square);
-        if (subgroupElect()) squares[r] = square;
+        square = lanes_sum(square, LANES);
+        if (gl_SubgroupInvocationID == 0) squares[r] = square;
     }
 }
 
@@ -177,21 +187,19 @@ void main()
     own = gl_SubgroupID * X;
     [[unroll]] for (uint i = 0; i < WIDE; i++)
         [[unroll]] for (uint r = 0; r < ROWS; r++) acc[i][r] = 0.0;
-    if (slice < blocks) {
-        find_weights(first, 4 * slice + j);
-        fetch_weights();
-    }
+    find_weights(first, 4 * min(slice, blocks - 1) + j);
+    fetch_weights();
     if (NORMED) find_squares(x, size, k);
     [[dont_unroll]] for (uint b = slice; b < blocks; b += SPLIT) {
         stage_x(x, size, k, b);
         multiply(j, b + SPLIT < blocks);
     }
     [[unroll]] for (uint i = 0; i < WIDE; i++)
-        [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            float sum = acc[i][r];
-            sum += subgroupShuffleXor(sum, 1);
-            sum += subgroupShuffleXor(sum, 2);
-            if (j == (r & 3u)) sums[(slice * ROWS + r) * SUMS + first + i] = sum;
+        [[unroll]] for (uint r = 0; r < ROWS; r += 4) {
+            vec4 v;
+            [[unroll]] for (uint e = 0; e < 4; e++) v[e] = r + e < ROWS ? acc[i][r + e] : 0.0;
+            float sum = sum_of_four(v, j);
+            if (r + j < ROWS) sums[(slice * ROWS + r + j) * SUMS + first + i] = sum;
         }
     barrier();
     [[dont_unroll]] for (uint e = thread; e < ROWS * RESULTS; e += gl_WorkGroupSize.x) {

@@ -23,7 +23,7 @@ enum { MIN_ROWS_QUANTISED = 5, MIN_ROWS_FRAGMENTS = 3, MIN_ROWS_PLAIN = 3 };
 enum { MIN_SLICES = 2 }; // of a part
 // Constants of the shader.
 enum { C_TILE = 2, C_THREADS = 4, C_FORM };
-enum { FORM_GATED = 1, FORM_DIRECT = 2 };
+enum { DIRECT = 128 }; // a bit of C_FORM beside those of finish.glsl
 
 // Blocks of 16 rows, matrices of 16 columns of a subgroup, subgroups, pieces of x of 128 elements in shared
 // memory (gemm_fragment.comp has two such buffers), and workgroups that a product is divided into if its
@@ -182,10 +182,11 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
         counter += tiles_of(p, r, t);
     }
     tn_vk_product_bind(step, p, i, d);
+    n[TN_VK_N_PRODUCT_NORM] = -1; // it is in the copy of x
     bool gated = p->glu != NULL;
     c[C_TILE] = t->m | t->n << 4 | t->teams << 8 | t->pieces << 16;
     c[C_THREADS] = tile_threads(d->v, t);
-    c[C_FORM] = (gated ? FORM_GATED : 0) | (x->order[x->of[i]] == TN_VK_ORDER_VECTORS ? FORM_DIRECT : 0);
+    c[C_FORM] = tn_vk_finish_form(p, d) | (x->order[x->of[i]] == TN_VK_ORDER_VECTORS ? DIRECT : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
     n[TN_VK_N_PRODUCT_SPLITS] = (int32_t)parts;
     n[TN_VK_N_PRODUCT_SUMS] = (int32_t)(at / ALIGNMENT);

@@ -5,7 +5,7 @@
 // w[j, k], operands in f16 or bf16, sums in f32, weights read once for each tile of rows.
 //
 // Operands: x as convert_16bit.comp wrote it to args.scratch, with a norm's weights and factors in it; w
-// [columns, n] of any type, in planes. What follows the sums: product.glsl.
+// [columns, n] of any type, in planes. What follows the sums: finish.glsl.
 //
 // Work: the columns are divided into tiles and the common dimension into args.n[N_PRODUCT_SPLITS] parts; a
 // workgroup multiplies one part of one tile. Each of its subgroups has 16 N columns, and expands slices of
@@ -23,15 +23,15 @@
 #include "backends/vulkan/shaders/common.glsl"
 #include "backends/vulkan/shaders/dequant.glsl"
 #include "backends/vulkan/shaders/coopmat.glsl"
-#include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
 layout(constant_id = 2) const uint TILE = 0x10811u;   // as gemm_skinny.c packs it
 // Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
-layout(constant_id = 5) const int GATED = 0; // half of the tile's columns are of gate, half of up
+layout(constant_id = 5) const int FORM = 0; // finish.glsl; with a GLU half of the tile's columns are of gate
 layout(local_size_x_id = 4) in;
+#include "backends/vulkan/product/finish.glsl"
 
 // Blocks of 16 rows; matrices of 16 columns of a subgroup; subgroups; slices of x in shared memory.
 const uint M = TILE & 15u, N = TILE >> 4 & 15u, TEAMS = TILE >> 8 & 255u, SLICES = TILE >> 16;
@@ -69,11 +69,11 @@ const bool HALVES = TYPE != TYPE_Q8_0 && TYPE != TYPE_Q2_K && TYPE != TYPE_Q3_K;
 // --- weights -------------------------------------------------------------------------------------------
 
 // The weight that column c of the subgroup belongs to, and its row there.
-uint product_of_team() { return GATED != 0 ? team / (TEAMS / 2) : 0; }
+uint product_of_team() { return GATED ? team / (TEAMS / 2) : 0; }
 int64_t row_of_weight(uint c)
 {
     uint at = 16 * N * team + c;
-    return int64_t(min(j0 + (GATED != 0 ? at % (TILE_N / 2) : at), columns - 1));
+    return int64_t(min(j0 + (GATED ? at % (TILE_N / 2) : at), columns - 1));
 }
 
 // A slice is multiplied in two halves, each of four runs of 16 elements: where in the slice run p of a half
@@ -95,7 +95,7 @@ uvec2 vector_place(uint i)
 void find_weights()
 {
     Weight w = args.weight[0];
-    if (GATED != 0 && product_of_team() != 0) w = args.weight[1];
+    if (GATED && product_of_team() != 0) w = args.weight[1];
     UNROLL for (uint i = 0; i < N_VECTORS; i++) {
         uvec2 place = vector_place(i);
         from_w[i] = w.plane[0] + row_of_weight(place.x) * w.row_size[0] + 16 * place.y;
@@ -196,7 +196,7 @@ void main()
     n = uint(args.src[0].ne[3]);
     uint parts = uint(args.n[N_PRODUCT_SPLITS]), down = (rows + TILE_M - 1) / TILE_M, g = group_index(),
          tile = g / (down * parts) * down + g % down, part = g / down % parts; // neighbours share weights
-    r0 = g % down * TILE_M, j0 = g / (down * parts) * (GATED != 0 ? TILE_N / 2 : TILE_N);
+    r0 = g % down * TILE_M, j0 = g / (down * parts) * (GATED ? TILE_N / 2 : TILE_N);
     if (j0 >= columns) return;
     uint slices = (n + DEPTH - 1) / DEPTH, each = (slices + parts - 1) / parts, from = part * each,
          to = min(from + each, slices);

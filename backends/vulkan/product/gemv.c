@@ -108,6 +108,13 @@ static bool may_stage(const tn_product *p)
     return p->n_results == 1 && p->y[0]->ne[3] % GROUP == 0;
 }
 
+// Whether rows of the result and of the residual are evenly spaced, as finish.glsl expects.
+static bool is_spaced(const tn_product *p, int32_t i)
+{
+    return tn_view_n_rows(p->y[i]) <= 1 ||
+           (tn_vk_row_stride(p->y[i]) > 0 && (!p->residual || tn_vk_row_stride(p->residual) > 0));
+}
+
 // Subgroups of a workgroup that also stages its results, for which it needs 32 columns. With few columns a
 // large device has a multiprocessor for each workgroup, which then has to hold all loads that the
 // multiprocessor can have in flight.
@@ -124,13 +131,13 @@ static void launch(const tn_product *p, const tn_product *like, int32_t i, const
                    tn_vk_dispatch *d)
 {
     int32_t *n = d->args.n, *c = d->constants, rows = p->ids ? 1 : n[TN_VK_N_PRODUCT_ROWS];
-    bool gated = p->glu != NULL;
+    bool gated = p->glu != NULL, spaced = is_spaced(like, i);
     d->stages = d->wants_staged && may_stage(like);
-    if (d->shader == TN_VK_SHADER_gemv_int8 && tn_vk_gemv_k_quant_runs(d, p->w[i]->dtype, rows)) {
+    if (spaced && d->shader == TN_VK_SHADER_gemv_int8 && tn_vk_gemv_k_quant_runs(d, p->w[i]->dtype, rows)) {
         tn_vk_launch_gemv_k_quant(like, i, rows, d);
         return;
     }
-    if (d->shader == TN_VK_SHADER_gemv_float && tn_vk_gemv_row_runs(d, like, rows)) {
+    if (spaced && d->shader == TN_VK_SHADER_gemv_float && tn_vk_gemv_row_runs(d, like, rows)) {
         tn_vk_launch_gemv_row(p, like, i, d);
         return;
     }

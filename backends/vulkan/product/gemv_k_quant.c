@@ -17,16 +17,6 @@ enum {
 enum { C_TYPE, C_FORM, C_SPLIT, C_THREADS = 4, C_RESULTS, C_DEPTH, C_LANES, C_ROWS };
 enum { MOST_ROWS = 4 }; // of gemv_k_quant.comp, whose lanes have all of them in registers
 
-int32_t tn_vk_form_of_one_row(const tn_product *p, const tn_vk_dispatch *d)
-{
-    enum { GATED = 1, STAGES = 2, NORMED = 4, BIASED = 8, ACTS = 16, GATE_ACT = 8 }; // GATE_ACT: a shift
-    const int32_t *n = d->args.n;
-    bool plain = p->glu && !(p->glu->limit > 0.0f) && !(p->glu->alpha > 0.0f);
-    return (plain ? (p->glu->act + 1) << GATE_ACT : 0) | (n[TN_VK_N_PRODUCT_GLU] >= 0 ? GATED : 0) |
-           (d->stages ? STAGES : 0) | (n[TN_VK_N_PRODUCT_NORM] >= 0 ? NORMED : 0) |
-           (n[TN_VK_N_PRODUCT_BIAS] >= 0 ? BIASED : 0) | (n[TN_VK_N_PRODUCT_ACT] >= 0 ? ACTS : 0);
-}
-
 bool tn_vk_is_in_chunks(tn_dtype type)
 {
     return type == TN_TYPE_Q4_K || type == TN_TYPE_Q5_K || type == TN_TYPE_Q6_K;
@@ -128,7 +118,7 @@ void tn_vk_launch_gemv_k_quant(const tn_product *p, int32_t i, int32_t rows, tn_
     const division *form = select_division(d, w->ne[2], p->glu != NULL, rows);
     memset(c, 0, sizeof d->constants);
     c[C_TYPE] = w->dtype;
-    c[C_FORM] = tn_vk_form_of_one_row(p, d);
+    c[C_FORM] = tn_vk_finish_form(p, d);
     c[C_RESULTS] = form->results;
     c[C_LANES] = (int32_t)d->v->subgroup;
     c[C_ROWS] = rows;

@@ -6,7 +6,7 @@
 // over k of x[r, k] w[j, k].
 //
 // Operands: int8 activations at args.scratch; w [columns, k] in planes, k a multiple of 256; what follows
-// the sums: one_row.glsl.
+// the sums: finish.glsl.
 //
 // Work: a workgroup computes RESULTS columns, with a GLU of both gate and up. SPLIT subgroups share each
 // row of weights; a lane multiplies a chunk of 64 elements of it (k_quant_chunk.glsl) and keeps its
@@ -23,10 +23,9 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "backends/vulkan/shaders/common.glsl"
-#include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_Q4_K;
-layout(constant_id = 1) const int FORM = 0; // one_row.glsl; with FORM_STAGES RESULTS is 32
+layout(constant_id = 1) const int FORM = 0; // finish.glsl; with FORM_STAGES RESULTS is 32
 layout(constant_id = 2) const uint SPLIT = 1;
 layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 32;
@@ -34,10 +33,11 @@ layout(constant_id = 6) const uint DEPTH = 1; // divides the rows of weights of 
 layout(constant_id = 7) const uint LANES = 4; // of a subgroup
 layout(constant_id = 8) const uint ROWS = 1;  // of x that a workgroup multiplies; with experts 1
 uint row_first;
-#include "backends/vulkan/product/one_row.glsl"
+#include "backends/vulkan/product/finish.glsl"
 
 #define STAGED_GROUPS ROWS
 #define STAGED_SCALES
+#define STAGED_LANES LANES
 #include "backends/vulkan/shaders/quantise_int8.glsl"
 #include "backends/vulkan/product/k_quant_chunk.glsl"
 
@@ -57,8 +57,8 @@ void load_columns()
 {
     [[dont_unroll]] for (uint e = gl_LocalInvocationID.x; e < ROWS * RESULTS; e += gl_WorkGroupSize.x) {
         uint i = e % RESULTS, j = min(column_first + i, columns - 1);
-        residuals[e] = early_residual_of(row_first + e / RESULTS, j);
-        if (e >= RESULTS) continue;
+        residuals[e] = early_residual_of(row_first + (ROWS > 1 ? e / RESULTS : 0), j);
+        if (ROWS > 1 && e >= RESULTS) continue;
         biases[i] = bias_of(j);
         if (STAGES)
             staged_scales[i] = args.staged_norm != 0 ? load_f32(args.staged_norm + 4 * int64_t(j)) : 1.0;
@@ -122,17 +122,19 @@ void multiply_rows(uint slot, uint next, uint at, bool first)
 // The sums of squares of the rows of x: of one row a part by each subgroup, of more each by one subgroup.
 const uint SQUARES = ROWS > 1 ? 1 : MAX_SUBGROUPS;
 shared float squares[ROWS * SQUARES];
+void find_square(uint64_t x, uint k, uint first, uint step, uint to)
+{
+    float square = 0.0;
+    [[dont_unroll]] for (uint i = first; i < k / 32; i += step) square += load_f32(x + k + k / 4 + 4 * i);
+    square = lanes_sum(square, LANES);
+    if (gl_SubgroupInvocationID == 0) squares[to] = square;
+}
 void find_squares(uint64_t x, uint k)
 {
-    [[dont_unroll]] for (uint r = ROWS > 1 ? gl_SubgroupID : 0; r < ROWS; r += gl_NumSubgroups) {
-        float square = 0.0;
-        uint64_t from = x + r * quantised_size(k) + k + k / 4;
-        uint first = ROWS > 1 ? gl_SubgroupInvocationID : gl_LocalInvocationID.x,
-             step = ROWS > 1 ? gl_SubgroupSize : gl_WorkGroupSize.x;
-        for (uint i = first; i < k / 32; i += step) square += load_f32(from + 4 * i);
-        square = subgroupAdd(square);
-        if (subgroupElect()) squares[ROWS > 1 ? r : gl_SubgroupID] = square;
-    }
+    if (ROWS == 1) find_square(x, k, gl_LocalInvocationID.x, gl_WorkGroupSize.x, gl_SubgroupID);
+    else
+        [[dont_unroll]] for (uint r = gl_SubgroupID; r < ROWS; r += gl_NumSubgroups)
+            find_square(x + r * quantised_size(k), k, gl_SubgroupInvocationID, LANES, r);
 }
 
 void main()
@@ -143,13 +145,13 @@ void main()
     uint k = uint(given_k), groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
     uint n_chunks = k / 64, slice = gl_SubgroupID % SPLIT, team = gl_SubgroupID / SPLIT,
          each = SUMS / (gl_NumSubgroups / SPLIT);
-    row_first = ROWS == 1 && rows > 1 ? g / groups : 0;
+    row_first = EXPERTS ? g / groups : 0;
     column_first = (g - row_first * groups) * RESULTS;
-    if (row_first >= rows)
+    if (row_first >= rows || column_first >= columns)
         return; // whole workgroups leave, so no barrier waits for them
     uint64_t x = given_scratch;
     int64_t first_weight = 0;
-    if (given_ids >= 0) {
+    if (EXPERTS) {
         View ids = args.src[given_ids];
         uint used = uint(ids.ne[3]), token = row_first / used, u = row_first % used,
              beside = uint(args.src[0].ne[2]);
@@ -159,16 +161,18 @@ void main()
         x += int64_t(token * beside + (beside > 1 ? u : 0)) * quantised_size(k);
     }
     uint first_slot = team * each, at = slice * ROWS * SUMS;
-    for (uint i = gl_SubgroupInvocationID; i < each && n_chunks == 0; i += gl_SubgroupSize)
-        sums[at + first_slot + i] = 0.0;
-    if (n_chunks == 0) load_columns();
+    if (EXPERTS && n_chunks == 0) {
+        for (uint i = gl_SubgroupInvocationID; i < each; i += LANES) sums[at + first_slot + i] = 0.0;
+        load_columns();
+    }
     [[dont_unroll]] for (uint base = 0; base < n_chunks; base += SPLIT * LANES) {
         uint c = base + slice * LANES + gl_SubgroupInvocationID, chunk = min(c, n_chunks - 1),
              at_chunk[MAX_PLANES];
         find_chunk(chunk, at_chunk);
         [[unroll]] for (uint w = 0; w < (GATED ? 2 : 1); w++)
             [[unroll]] for (uint i = 0; i < MAX_PLANES; i++)
-                bases[w][i] = given_plane[w][i] + first_weight * int64_t(given_size[i]) + at_chunk[i];
+                bases[w][i] = given_plane[w][i] + at_chunk[i] +
+                              (EXPERTS ? first_weight * int64_t(given_size[i]) : int64_t(0));
         [[unroll]] for (uint d = 0; d < DEPTH; d++) start_load(d, first_slot + d);
         [[unroll]] for (uint r = 0; r < ROWS; r++)
             activations[r] = load_chunk_activations(x + r * quantised_size(k), k, chunk, c < n_chunks);
@@ -185,7 +189,7 @@ void main()
     Finish f = find_finish(row_first, min(column_first + thread % RESULTS, columns - 1));
     barrier();
     [[dont_unroll]] for (uint e = thread; e < ROWS * RESULTS; e += gl_WorkGroupSize.x) {
-        uint i = e % RESULTS, r = e / RESULTS;
+        uint i = e % RESULTS, r = ROWS > 1 ? e / RESULTS : 0;
         if (column_first + i >= columns) continue;
         if (ROWS > 1) f = find_finish(r, column_first + i);
         float value = 0.0, up = 0.0, all = 0.0;
@@ -194,7 +198,8 @@ void main()
             value += sums[from + (GATED ? 2 * i : i)];
             if (GATED) up += sums[from + 2 * i + 1];
         }
-        for (uint s = 0; NORMED && s < (ROWS > 1 ? 1 : gl_NumSubgroups); s++) all += squares[r + s];
+        [[dont_unroll]] for (uint s = 0; NORMED && s < (ROWS > 1 ? 1 : gl_NumSubgroups); s++)
+            all += squares[r + s];
         value = finish_one(f, value, up, all, float(k), biases[i], residuals[e] + touched);
         store_f32(f.to, value);
         if (STAGES) staged_values[e] = value;

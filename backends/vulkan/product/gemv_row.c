@@ -35,7 +35,7 @@ void tn_vk_launch_gemv_row(const tn_product *p, const tn_product *like, int32_t 
     while (results > 1 && columns / results < ENOUGH) results /= 2;
     memset(c, 0, sizeof d->constants);
     c[C_TYPE] = p->w[i]->dtype;
-    c[C_FORM] = tn_vk_form_of_one_row(p, d);
+    c[C_FORM] = tn_vk_finish_form(p, d);
     c[TN_VK_LAYOUT] = aligned;
     c[C_THREADS] = subgroups * subgroup;
     c[C_RESULTS] = results;

@@ -6,7 +6,7 @@
 //
 // Operands: x in f32 at given_plane[0][2]; w [columns, k] at given_plane[.][0]; the weight of a norm at
 // given_plane[0][1], 0 if there is none. All of them come with the dispatch, so no load waits for the record.
-// What follows the sums: one_row.glsl.
+// What follows the sums: finish.glsl.
 //
 // Work: a workgroup computes RESULTS columns, with a GLU both rows of weights of each, and all of its
 // invocations share each row of weights, DEPTH slices of 16 bytes of each row at a time. So most workgroups
@@ -18,17 +18,16 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #include "backends/vulkan/shaders/common.glsl"
-#include "backends/vulkan/product/product.glsl"
 
 layout(constant_id = 0) const int TYPE = TYPE_BF16;
-layout(constant_id = 1) const int FORM = 0; // one_row.glsl
+layout(constant_id = 1) const int FORM = 0; // finish.glsl
 // Rows of x and of weights are whole runs of 16 elements and start at multiples of 16 bytes.
 layout(constant_id = 3) const int ALIGNED = 0;
 layout(local_size_x_id = 4) in;
 layout(constant_id = 5) const uint RESULTS = 1;
 layout(constant_id = 6) const uint DEPTH = 1;
 uint row_first;
-#include "backends/vulkan/product/one_row.glsl"
+#include "backends/vulkan/product/finish.glsl"
 const uint ROWS = GATED ? 2 * RESULTS : RESULTS, MAX_ROWS = 4, MAX_DEPTH = 8, MAX_SUBGROUPS = 64;
 
 #include "backends/vulkan/product/lane_slice_float.glsl"
@@ -41,13 +40,13 @@ void main()
     const uint thread = gl_LocalInvocationID.x;
     uint columns = uint(given_n[N_PRODUCT_COLUMNS]), k = uint(given_k), elems = elems_of(TYPE),
          n_slices = (k + elems - 1) / elems, groups = (columns + RESULTS - 1) / RESULTS, g = group_index();
-    row_first = given_n[N_PRODUCT_ROWS] > 1 ? g / groups : 0;
+    row_first = EXPERTS ? g / groups : 0;
     uint column_first = (g - row_first * groups) * RESULTS;
     if (row_first >= uint(given_n[N_PRODUCT_ROWS]))
         return; // whole workgroups leave, so no barrier waits for them
     uint64_t x = given_plane[0][2], norm = given_plane[0][1];
     int64_t expert = 0;
-    if (given_ids >= 0) {
+    if (EXPERTS) {
         View ids = args.src[given_ids];
         uint used = uint(ids.ne[3]), token = row_first / used, u = row_first % used,
              beside = uint(args.src[0].ne[2]);
@@ -55,7 +54,7 @@ void main()
         if (e < 0 || e >= args.n[N_PRODUCT_EXPERTS]) n_slices = 0;
         else expert = int64_t(e) * columns;
         x = row_of(args.src[0], token * beside + (beside > 1 ? u : 0));
-    } else if (row_first > 0) x = row_of(args.src[0], row_first);
+    }
     uint64_t at[MAX_ROWS][MAX_PLANES];
     float acc[MAX_ROWS], squares = 0.0, bias = 0.0, residual = 0.0;
     [[unroll]] for (uint r = 0; r < ROWS; r++) {

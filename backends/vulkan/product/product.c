@@ -18,6 +18,8 @@ void tn_vk_product_bind(const tn_step *step, const tn_product *p, int32_t i, tn_
     n[TN_VK_N_PRODUCT_ACT] = p->act;
     n[TN_VK_N_PRODUCT_RESULT] = i;
     n[TN_VK_N_PRODUCT_IDS] = p->at.ids;
+    n[TN_VK_N_PRODUCT_RESULT_STRIDE] = (int32_t)tn_vk_row_stride(p->y[i]);
+    n[TN_VK_N_PRODUCT_RESIDUAL_STRIDE] = p->residual ? (int32_t)tn_vk_row_stride(p->residual) : 0;
     if (p->glu) n[TN_VK_N_PRODUCT_GLU] = tn_product_form_get(step->op)->glu_off / (int32_t)sizeof(int32_t);
     if (p->ids) n[TN_VK_N_PRODUCT_EXPERTS] = (int32_t)p->n_experts;
     if (p->norm) {
@@ -27,6 +29,17 @@ void tn_vk_product_bind(const tn_step *step, const tn_product *p, int32_t i, tn_
     bind_weight(p->w[i], 0, d);
     bind_weight(p->glu ? p->w[1] : p->w[i], 1,
                 d); // without a GLU the same one: one pipeline serves both constants
+}
+
+int32_t tn_vk_finish_form(const tn_product *p, const tn_vk_dispatch *d)
+{
+    enum { GATED = 1, STAGES = 2, NORMED = 4, BIASED = 8, ACTS = 16, EXPERTS = 32, ADDS = 64, GATE_ACT = 8 };
+    const int32_t *n = d->args.n;
+    bool plain = p->glu && !(p->glu->limit > 0.0f) && !(p->glu->alpha > 0.0f);
+    return (plain ? (p->glu->act + 1) << GATE_ACT : 0) | (n[TN_VK_N_PRODUCT_GLU] >= 0 ? GATED : 0) |
+           (d->stages ? STAGES : 0) | (n[TN_VK_N_PRODUCT_NORM] >= 0 ? NORMED : 0) |
+           (n[TN_VK_N_PRODUCT_BIAS] >= 0 ? BIASED : 0) | (n[TN_VK_N_PRODUCT_ACT] >= 0 ? ACTS : 0) |
+           (p->ids ? EXPERTS : 0) | (n[TN_VK_N_PRODUCT_RESIDUAL] >= 0 ? ADDS : 0); // GATE_ACT: a shift
 }
 
 bool tn_vk_product_is_gemv(const tn_step *step, const tn_product *p)

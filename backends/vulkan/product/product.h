@@ -13,6 +13,8 @@ enum { TN_VK_GEMV_MAX_ROWS = 8 };
 
 // Sets the operands of result i of the product, and the types of its weights as constants 0 and 1.
 void tn_vk_product_bind(const tn_step *step, const tn_product *p, int32_t i, tn_vk_dispatch *d);
+// The constant FORM of finish.glsl.
+int32_t tn_vk_finish_form(const tn_product *p, const tn_vk_dispatch *d);
 // Whether GEMV kernels run it: each row has experts of its own, or there are not many rows.
 bool tn_vk_product_is_gemv(const tn_step *step, const tn_product *p);
 // Bytes from one row to the next; 0: the rows are not evenly spaced, or further apart than shaders count.
@@ -31,8 +33,6 @@ bool tn_vk_fits_coopmat(const tn_step *step, const tn_product *p, tn_dtype eleme
 // weights of that type, and its launch.
 bool tn_vk_is_in_chunks(tn_dtype type);
 bool tn_vk_gemv_k_quant_runs(const tn_vk_dispatch *d, tn_dtype type, int64_t rows);
-// The constant FORM of one_row.glsl.
-int32_t tn_vk_form_of_one_row(const tn_product *p, const tn_vk_dispatch *d);
 // i: the result. rows: of x that each weight is multiplied by.
 void tn_vk_launch_gemv_k_quant(const tn_product *p, int32_t i, int32_t rows, tn_vk_dispatch *d);
 // gemv_row.c: the same for weights of F32, F16 and BF16. d->constants[TN_VK_LAYOUT] is set.

@@ -4,7 +4,7 @@
 // What follows the multiplication in GEMM of few rows, whose common dimension is divided over workgroups.
 // Sums of all parts go to scratch; the workgroup of a tile that is ready last adds them, in the order of
 // the parts. The including shader has M blocks of 16 rows, N matrices of 16 columns of a subgroup, TEAMS
-// subgroups, its operands in shared memory and the variables below. What follows the sums: product.glsl.
+// subgroups, its operands in shared memory and the variables below. What follows the sums: finish.glsl.
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer ExchangedFour { vec4 v; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Counter { uint v; };
@@ -25,23 +25,27 @@ void store_strip(uint strip, uint at, uint64_t to)
 // Adds the sums of all parts of the tile, and finishes its results.
 void finish_tile(uint64_t from, uint parts, float touched)
 {
-    const uint WIDE = GATED != 0 ? TILE_N / 2 : TILE_N;
+    const uint WIDE = GATED ? TILE_N / 2 : TILE_N;
     [[dont_unroll]] for (uint e = thread; e < TILE_M * WIDE / 4; e += THREADS) {
         uint row = e / (WIDE / 4), c = 4 * (e % (WIDE / 4)), r = r0 + row;
         if (r >= rows) break;
         vec4 v = vec4(0.0), up = vec4(0.0);
         uint64_t at = from + 4 * (row * TILE_N + c);
-        for (uint s = 0; s < parts; s++, at += 4 * TILE_M * TILE_N) {
+        [[dont_unroll]] for (uint s = 0; s < parts; s++, at += 4 * TILE_M * TILE_N) {
             v += ExchangedFour(at).v;
-            if (GATED != 0) up += ExchangedFour(at + 4 * WIDE).v;
+            if (GATED) up += ExchangedFour(at + 4 * WIDE).v;
         }
-        float scale = load_f32(args.scratch + 4 * int64_t(r)), more[4];
-        [[unroll]] for (uint i = 0; i < 4; i++) // all loads in flight at once
-            more[i] = residual_of(r, min(j0 + c + i, columns - 1)) + touched;
-        [[dont_unroll]] for (uint i = 0; i < 4; i++) {
-            uint j = j0 + c + i;
-            if (j < columns) finish(r, j, v[i] * scale, up[i] * scale, more[i]);
+        uint j = j0 + c;
+        Finish f = find_finish(r, j);
+        float scale = load_f32(args.scratch + 4 * uint64_t(r)), residual[4], bias[4];
+        [[unroll]] for (uint i = 0; i < 4; i++) { // all loads in flight at once
+            residual[i] = early_residual_of(r, min(j + i, columns - 1)) + touched;
+            bias[i] = bias_of(min(j + i, columns - 1));
         }
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            if (j + i < columns)
+                store_f32(f.to + 4 * i,
+                          finish_one(f, v[i] * scale, up[i] * scale, 0.0, 1.0, bias[i], residual[i]));
     }
 }
 

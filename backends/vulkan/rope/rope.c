@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rope, norm_rope and rope_cache on rope.comp.
-#include "backends/vulkan/runtime/kernel.h"
+#include "backends/vulkan/rope/rope.h"
 #include "core/device.h"
 #include "ops/operands.h"
 #include "ops/ops.h"
 
 enum { MAX_HEAD = 1024, WORD = sizeof(int32_t) }; // MAX_HEAD: elements of a head, as in the shader
-enum { C_CACHE_K, C_CACHE_V, C_WRITES_CACHE, C_HEADS, C_THREADS }; // constants of the shader
+enum { C_CACHE_K, C_CACHE_V, C_FORM, C_HEADS, C_THREADS }; // constants of the shader
+enum { WRITES_CACHE = 1, FACTORS = 2 };                       // bits of C_FORM
 
 // What all three have. Optional operands that are missing become -1.
 static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_off, size_t eps_off,
@@ -23,6 +24,7 @@ static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_
     d->rope = rope;
     d->shader = TN_VK_SHADER_rope;
     d->constants[C_CACHE_K] = TN_TYPE_F32;
+    d->constants[C_FORM] = n[TN_VK_N_ROPE_FACTORS] >= 0 ? FACTORS : 0;
 }
 
 // Heads of these operands, of all tokens.
@@ -88,9 +90,8 @@ bool tn_vk_accepts_rope_cache(const tn_step *step)
            tn_vk_is_cache_type(s[TN_SRC_rope_cache_cache_v].dtype);
 }
 
-int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+void tn_vk_bind_rope_cache(const tn_step *step, tn_vk_dispatch *d)
 {
-    TN_UNUSED(i);
     const tn_rope_cache_params *p = step->params;
     int32_t *n = d->args.n;
     n[TN_VK_N_ROPE_X] = TN_SRC_rope_cache_q;
@@ -101,9 +102,15 @@ int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *
     n[TN_VK_N_ROPE_RESULT] = TN_DST_rope_cache_q;
     n[TN_VK_N_ROPE_SLOTS] = TN_SRC_rope_cache_slots;
     bind(step, &p->rope, offsetof(tn_rope_cache_params, rope), offsetof(tn_rope_cache_params, eps), d);
+}
+
+int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    TN_UNUSED(i);
+    tn_vk_bind_rope_cache(step, d);
     d->constants[C_CACHE_K] = step->src[TN_SRC_rope_cache_cache_k].dtype;
     d->constants[C_CACHE_V] = step->src[TN_SRC_rope_cache_cache_v].dtype;
-    d->constants[C_WRITES_CACHE] = 1;
+    d->constants[C_FORM] |= WRITES_CACHE;
     divide(step, TN_SRC_rope_cache_q, TN_SRC_rope_cache_v, d);
     return 1;
 }

@@ -37,9 +37,7 @@ enum {
     TN_VK_N_ROPE_SLOTS    // source
 };
 enum {
-    TN_VK_N_ATTENTION_SPLITS, // parts that the keys of a token are divided into
-    TN_VK_N_ATTENTION_BLOCKS, // workgroups for the query heads that share a head of the cache
-    TN_VK_N_ATTENTION_ROUND   // keys of a round of loads: a part has whole rounds
+    TN_VK_N_ATTENTION_ROUND // logarithm of the keys of a round of loads: a part has whole rounds
 };
 enum {
     TN_VK_N_PRODUCT_COLUMNS,         // of the result: n
@@ -58,17 +56,17 @@ enum {
     TN_VK_N_PRODUCT_RESIDUAL_STRIDE, // the same of the residual
     TN_VK_N_PRODUCT_RESULT_STRIDE,   // the same of the result
     TN_VK_N_PRODUCT_BLOCKS,          // most blocks of rows that share an expert (product/sort_by_expert.comp)
-    TN_VK_N_PRODUCT_EXPANDED = 15,   // instead: where in scratch expanded weights start, by 256 bytes
-    TN_VK_N_PRODUCT_COPY = 13,       // instead: where in scratch the copy of x starts, by 256 bytes
-    TN_VK_N_PRODUCT_COUNTERS = 12,   // instead: the first counter of a product divided into parts
-    TN_VK_N_PRODUCT_SUMS = 15        // and where in scratch the sums of its parts start, by 256 bytes
+    TN_VK_N_PRODUCT_EXPANDED,        // where in scratch expanded weights start, by 256 bytes
+    TN_VK_N_PRODUCT_COPY,            // where in scratch the copy of x starts, by 256 bytes
+    TN_VK_N_PRODUCT_COUNTERS,        // the first counter of a product divided into parts
+    TN_VK_N_PRODUCT_SUMS             // where in scratch the sums of its parts start, by 256 bytes
 };
 
 // Orders of the elements of x (product/convert_16bit.comp).
 enum { TN_VK_ORDER_NONE, TN_VK_ORDER_VECTORS, TN_VK_ORDER_Q4_K, TN_VK_ORDER_Q6_K };
 
 // A weight in planes (backends/planes.def): plane p of row r starts at plane[p] + r * row_size[p].
-enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 16 };
+enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 20 };
 typedef struct tn_vk_weight {
     uint64_t plane[TN_VK_MAX_PLANES];
     int64_t row_size[TN_VK_MAX_PLANES];

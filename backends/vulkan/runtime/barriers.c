@@ -26,13 +26,20 @@ static void add(tn_vk_range r, tn_vk_range *list, int32_t *n)
     if (r.to > r.from) list[(*n)++] = r;
 }
 
-bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, tn_vk_range scratch)
+static void add_operands(const tn_step *step, tn_vk_range *reads, int32_t *n_reads, tn_vk_range *writes,
+                         int32_t *n_writes)
 {
-    tn_vk_range reads[TN_MAX_SRC + 1], writes[TN_MAX_DST + 2];
-    int32_t n_reads = 0, n_writes = 0;
     for (int32_t i = 0; i < step->n_src; i++)
-        if (step->src[i].ne[TN_MAX_DIMS - 1] > 0) add(range_of(&step->src[i]), reads, &n_reads);
-    for (int32_t i = 0; i < step->n_dst; i++) add(range_of(&step->dst[i]), writes, &n_writes);
+        if (step->src[i].ne[TN_MAX_DIMS - 1] > 0) add(range_of(&step->src[i]), reads, n_reads);
+    for (int32_t i = 0; i < step->n_dst; i++) add(range_of(&step->dst[i]), writes, n_writes);
+}
+
+bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, const tn_step *folded, tn_vk_range scratch)
+{
+    tn_vk_range reads[2 * TN_MAX_SRC + 1], writes[2 * TN_MAX_DST + 2];
+    int32_t n_reads = 0, n_writes = 0;
+    add_operands(step, reads, &n_reads, writes, &n_writes);
+    if (folded) add_operands(folded, reads, &n_reads, writes, &n_writes);
     add(range_of(&step->join.staged_x), reads, &n_reads);
     add(range_of(&step->join.staged_y), writes, &n_writes);
     add(scratch, writes, &n_writes);

@@ -22,8 +22,8 @@ typedef struct tn_vk_barriers {
     int32_t n_reads, n_writes;
 } tn_vk_barriers;
 
-// Adds a step, staged results included, that also has `scratch` for itself. True: a barrier belongs before
-// it.
-bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, tn_vk_range scratch);
+// Adds a step, staged results included, that also has `scratch` for itself; folded: the step whose work it
+// does too, or NULL. True: a barrier belongs before it.
+bool tn_vk_barrier_needed(tn_vk_barriers *o, const tn_step *step, const tn_step *folded, tn_vk_range scratch);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct tn_vk_memory {
     struct tn_vk_memory *next; // of the memory that host_create made
 } tn_vk_memory;
 
-enum { TN_VK_CONSTANTS = 9 }; // specialisation constants of a shader, ids from 0
+enum { TN_VK_CONSTANTS = 14 }; // specialisation constants of a shader, ids from 0
 typedef enum tn_vk_verdict { TN_VK_UNKNOWN, TN_VK_GOOD, TN_VK_BAD } tn_vk_verdict;
 
 typedef struct tn_vk_pipeline {

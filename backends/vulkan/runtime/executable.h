@@ -59,6 +59,8 @@ enum { TN_VK_NEXT_RECORDS = 2 * sizeof(tn_vk_args) };
 size_t tn_vk_scratch_of(const tn_vk *v, const tn_step *step, const tn_step *like, const tn_vk_kernel *k,
                         int64_t *counters);
 size_t tn_vk_align_scratch(size_t size);
+// Whether the kernel does the work of the step before too, which is to be folded into this one.
+bool tn_vk_folds(const tn_vk *v, const tn_step *step, const tn_vk_kernel *k);
 // Appends the dispatches of one step by one kernel to e->runs, puts their records into `records`, and their
 // pipelines into `pipelines`. *n: how many pipelines.
 TN_MUST_USE tn_status tn_vk_launch(tn_vk *v, tn_executable *e, const tn_step *step, const tn_step *like,

@@ -20,6 +20,7 @@ typedef struct tn_vk_dispatch {
     int64_t scratch;  // bytes that the step needs, the same for all of its dispatches
     int64_t counters; // how many it needs at args.counters
     bool waits;       // it reads what the dispatch before it wrote
+    bool folds;       // it does the work of the step before too (TN_JOIN_FOLD)
     bool expanded;    // the planes in args.weight are offsets into the scratch
     // Staged results: int8 activations that one step leaves to later ones (staged.h).
     bool wants_staged;          // a later step reads the staged result
@@ -57,6 +58,12 @@ bool tn_vk_accepts_indexable(const tn_step *step);
 bool tn_vk_aligned_elems(const tn_view *v, int64_t elems);
 // Whether rows of the cache of keys and values may have that type.
 bool tn_vk_is_cache_type(tn_dtype type);
+
+// The step before, which is to be done with this one (TN_JOIN_FOLD) if the kernel can; NULL: there is none.
+static inline const tn_step *tn_vk_folded_of(const tn_step *step)
+{
+    return step->join.previous & TN_JOIN_FOLD ? step - 1 : NULL;
+}
 
 static inline int64_t tn_vk_div_up(int64_t a, int64_t b)
 {

@@ -18,6 +18,14 @@ size_t tn_vk_scratch_of(const tn_vk *v, const tn_step *step, const tn_step *like
     return (size_t)d.scratch;
 }
 
+bool tn_vk_folds(const tn_vk *v, const tn_step *step, const tn_vk_kernel *k)
+{
+    tn_vk_dispatch d = {.v = v, .like = step};
+    tn_vk_args_of(step, &d.args);
+    if (tn_vk_folded_of(step)) k->launch(step, 0, &d);
+    return d.folds;
+}
+
 size_t tn_vk_align_scratch(size_t size)
 {
     enum { ALIGNMENT = 256 };

@@ -24,14 +24,16 @@ tn_status tn_vk_launches(tn_device *device, const tn_program *program, int32_t i
 {
     const tn_vk *v = tn_vk_of(device);
     const tn_vk_kernel *k = tn_vk_find_kernel(v, &program->steps[i], NULL);
-    const tn_step step = tn_vk_step_nowhere(&program->steps[i]);
+    tn_step steps[2], *step = &steps[1];
+    tn_vk_steps_nowhere(&program->steps[i], tn_vk_folded_of(&program->steps[i]), steps);
     tn_status status = TN_OK;
+    if (step->join.next & TN_JOIN_FOLD) return TN_OK;
     for (int32_t j = 0, n = 1; k && j < n && status == TN_OK; j++) {
-        tn_vk_dispatch d = {.v = v, .like = &step};
-        d.wants_staged = step.join.staged_y.ne[3] > 0;
-        d.x_staged = step.join.staged_x.ne[3] > 0;
-        tn_vk_args_of(&step, &d.args);
-        n = k->launch(&step, j, &d);
+        tn_vk_dispatch d = {.v = v, .like = step};
+        d.wants_staged = step->join.staged_y.ne[3] > 0;
+        d.x_staged = step->join.staged_x.ne[3] > 0;
+        tn_vk_args_of(step, &d.args);
+        n = k->launch(step, j, &d);
         if (d.groups > 0) status = sink->put(sink->user, tn_vk_shader_name(d.shader));
     }
     return status;
@@ -96,18 +98,26 @@ static tn_status reject(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, co
                     k->name, tn_op_name(step->op), instead->name);
 }
 
-// Prepares a step by the first kernel that the driver compiled right.
+// Prepares a step by the first kernel that the driver compiled right. Where that one cannot do a step that
+// was to be folded into it, that step is prepared before it.
 static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
                               tn_vk_args *records)
 {
     const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL);
     tn_vk_pipeline *pipelines[TN_VK_MAX_DISPATCHES];
+    const tn_step *folded = tn_vk_folded_of(step);
     int32_t first_run = e->n_runs;
     if (!k)
         return tn_fail(v->device->ctx, TN_ERR_INTERNAL, "%s: no kernel for %s", v->device->name,
                        tn_op_name(step->op));
     tn_status status = check_weights(v, step);
     while (k && status == TN_OK) {
+        if (folded && !tn_vk_folds(v, step, k)) {
+            status = prepare_step(v, e, folded, index - 1, records);
+            folded = NULL;
+            first_run = e->n_runs;
+            if (status != TN_OK) break;
+        }
         int32_t first = e->n_runs, n = 0;
         tn_vk_verdict verdict = TN_VK_GOOD;
         status = tn_vk_launch(v, e, step, step, k, records, pipelines, &n);
@@ -122,7 +132,7 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
     if (status != TN_OK || e->n_runs == first_run) return status;
     size_t used = tn_vk_scratch_of(v, step, step, k, NULL);
     tn_vk_range scratch = {e->scratch.from, e->scratch.from + used};
-    e->runs[first_run].waits = tn_vk_barrier_needed(&e->order, step, scratch);
+    e->runs[first_run].waits = tn_vk_barrier_needed(&e->order, step, folded, scratch);
     return TN_OK;
 }
 
@@ -199,6 +209,7 @@ static tn_status make_pipelines(tn_vk *v, tn_executable *e, const tn_program *pr
         const tn_vk_kernel *k = tn_vk_find_kernel(v, &program->steps[i], NULL);
         int32_t n;
         set_staged(e, program, i);
+        if (program->steps[i].join.next & TN_JOIN_FOLD) continue;
         if (k) status = tn_vk_launch(v, e, &program->steps[i], &program->steps[i], k, records, none, &n);
     }
     if (status == TN_OK) status = tn_vk_pipelines_make(v, e->requests);
@@ -238,6 +249,7 @@ static tn_status prepare(tn_vk *v, tn_executable *e, const tn_program *program)
     int32_t seen = n_first(v);
     for (int32_t i = 0; i < program->n_steps && status == TN_OK; i++) {
         set_staged(e, program, i);
+        if (program->steps[i].join.next & TN_JOIN_FOLD) continue; // the next one does its work
         status = prepare_step(v, e, &program->steps[i], i, (tn_vk_args *)(void *)records);
         int32_t now = n_first(v);
         if (now != seen)

@@ -29,7 +29,7 @@ enum {
     CAP_QUERIES = 66, // more than a tile of attention
     CAP_SLOTS = 2,
     CAP_WORDS = CAP_COMMON / 32, // of a mask
-    MAX_KEYS = 100               // and of keys
+    MAX_KEYS = 99                // no whole number of them is a round of attention
 };
 // Code that was compiled wrongly is off by orders of magnitude. The bounds leave space for kernels that
 // convert operands to 16 bits, and for results that are stored in 4 bits.
@@ -85,7 +85,8 @@ static void patterns_of(const tn_step *step, patterns p)
     set(p, r.norm, "...kf");
 }
 
-static int64_t extent(char letter, int64_t n, bool stages)
+// folds: the step does another one too, which is only so where each sequence has one token.
+static int64_t extent(char letter, int64_t n, bool stages, bool folds)
 {
     static const struct {
         char letter;
@@ -94,6 +95,7 @@ static int64_t extent(char letter, int64_t n, bool stages)
                 {'e', CAP_EXPERTS}, {'q', CAP_QUERIES}, {'m', CAP_ROUTED}, {'r', CAP_ROWS},
                 {'b', CAP_BLOCKS},  {'g', CAP_SLOTS},   {'s', 1},          {'S', 2},
                 {'w', CAP_WORDS}};
+    if (folds && (letter == 'q' || letter == 'a')) return TN_MIN(n, 1);
     if (letter == 'n' && stages) return TN_MIN(n, CAP_STAGED);
     if (letter == 'k' && n > CAP_COMMON) n = CAP_COMMON - (COMMON_UNIT - n % COMMON_UNIT) % COMMON_UNIT;
     for (size_t i = 0; i < TN_COUNT(caps); i++)
@@ -184,7 +186,9 @@ static int64_t integer(const tn_step *step, char kind, int64_t k)
         return (5 * k + 1) % s[TN_SRC_get_rows_table].ne[2];
     case 'E':
         return (3 * k + 1) % experts_of(step);
-    case 'C':
+    case 'C': // a single token is the last one that attention sees
+        if (step->op == TN_OP_rope_cache && s[TN_SRC_rope_cache_q].ne[1] == 1)
+            return TN_MIN(slots, MAX_KEYS) - 1;
         return k + 1 < slots ? k + 1 : k == 0 ? 0 : -1;
     case 'T':
         return k == 0 ? 0 : tokens_of(step);
@@ -269,10 +273,16 @@ static void fill(const tn_step *step, const tn_view *v, char kind, uint64_t *sta
 
 // --- the small step -----------------------------------------------------------------------------------
 
+// A step of the probe: operands on the host, results by the reference, and the same on the device.
+typedef struct part {
+    tn_step step, device;
+    size_t src_at[TN_MAX_SRC], dst_at[TN_MAX_DST]; // in the memory of both
+} part;
+
 typedef struct probe {
-    tn_step step;                                        // operands on the host, results by the reference
-    tn_step device;                                      // the same on the device
-    size_t src_at[TN_MAX_SRC], dst_at[TN_MAX_DST], size; // in both
+    part folded, main; // the first one only where main does its work too
+    bool folds;
+    size_t size;
     char *host;
     tn_vk_memory memory;
 } probe;
@@ -290,60 +300,80 @@ static size_t reserve(probe *p, const tn_view *v)
 }
 
 // Sets shapes and offsets; false: no pattern tells how.
-static bool shape(tn_context *ctx, const tn_step *step, bool stages, probe *p)
+static bool shape(tn_context *ctx, const tn_step *step, bool stages, bool folds, probe *p, part *q)
 {
     patterns pattern = {0};
     patterns_of(step, pattern);
-    p->step = *step;
+    q->step = *step;
     for (int32_t i = 0; i < step->n_src; i++) {
-        tn_view *v = &p->step.src[i];
+        tn_view *v = &q->step.src[i];
         if (v->ne[3] == 0) continue;
         if (!pattern[i]) return false;
-        for (int32_t d = 0; d < TN_MAX_DIMS; d++) v->ne[d] = extent(pattern[i][d], v->ne[d], stages);
+        for (int32_t d = 0; d < TN_MAX_DIMS; d++) v->ne[d] = extent(pattern[i][d], v->ne[d], stages, folds);
         v->buffer = NULL;
         tn_view_set_contiguous(v);
-        p->src_at[i] = reserve(p, v);
+        q->src_at[i] = reserve(p, v);
     }
-    if (tn_op_info_get(step->op)->infer(ctx, &p->step) != TN_OK) return false;
-    for (int32_t i = 0; i < p->step.n_dst; i++) {
-        tn_view *v = &p->step.dst[i];
+    if (tn_op_info_get(step->op)->infer(ctx, &q->step) != TN_OK) return false;
+    for (int32_t i = 0; i < q->step.n_dst; i++) {
+        tn_view *v = &q->step.dst[i];
         bool aliased = tn_op_aliases(tn_op_info_get(step->op)->flags, i);
         if (!aliased) tn_view_set_contiguous(v);
         v->buffer = NULL;
-        p->dst_at[i] = aliased ? p->src_at[i] : reserve(p, v);
+        q->dst_at[i] = aliased ? q->src_at[i] : reserve(p, v);
     }
     return true;
 }
 
-static tn_status load(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, probe *p)
+// The same for a step and the one that it does too, whose results are among its sources.
+static bool shape_all(tn_context *ctx, const tn_step *step, bool stages, probe *p)
+{
+    const tn_step *folded = tn_vk_folded_of(step);
+    if (!shape(ctx, step, stages, p->folds, p, &p->main)) return false;
+    if (!p->folds) return true;
+    if (!shape(ctx, folded, stages, true, p, &p->folded)) return false;
+    for (int32_t d = 0; d < folded->n_dst; d++)
+        for (int32_t i = 0; i < step->n_src; i++)
+            if (step->src[i].ne[3] > 0 && step->src[i].data == folded->dst[d].data)
+                p->main.src_at[i] = p->folded.dst_at[d];
+    return true;
+}
+
+static void load_part(const tn_step *step, const tn_vk_kernel *kernel, probe *p, part *q)
 {
     patterns pattern = {0};
     patterns_of(step, pattern);
-    p->host = tn_calloc(v->device->ctx, p->size, 1);
-    tn_status status = p->host ? tn_vk_memory_create(v, p->size, true, &p->memory) : TN_ERR_MEMORY;
-    if (status != TN_OK) return status;
-    p->device = p->step;
+    q->device = q->step;
     uint64_t state = 0x9e3779b97f4a7c15u;
     char *mapped = p->memory.mapped;
     for (int32_t i = 0; i < step->n_src; i++) {
-        tn_view *view = &p->step.src[i], *there = &p->device.src[i];
+        tn_view *view = &q->step.src[i], *there = &q->device.src[i];
         if (view->ne[3] == 0) continue;
-        view->data = p->host + p->src_at[i];
+        view->data = p->host + q->src_at[i];
         bool norm = pattern[i][3] == 'k' && pattern[i][2] == '.';
         if (kernel->needs & TN_VK_INT8_DOT && (i == 0 || norm))
             fill_bytes(view, norm, &state);
         else
-            fill(&p->step, view, pattern[i][4], &state);
-        there->data = (void *)(uintptr_t)(p->memory.address + p->src_at[i]);
+            fill(&q->step, view, pattern[i][4], &state);
+        there->data = (void *)(uintptr_t)(p->memory.address + q->src_at[i]);
         if (tn_op_takes_weights(step->op))
-            tn_vk_weight_sort(there, view->data, mapped + p->src_at[i]);
+            tn_vk_weight_sort(there, view->data, mapped + q->src_at[i]);
         else
-            memcpy(mapped + p->src_at[i], view->data, view_size(view));
+            memcpy(mapped + q->src_at[i], view->data, view_size(view));
     }
-    for (int32_t i = 0; i < p->step.n_dst; i++) {
-        p->step.dst[i].data = p->host + p->dst_at[i];
-        p->device.dst[i].data = (void *)(uintptr_t)(p->memory.address + p->dst_at[i]);
+    for (int32_t i = 0; i < q->step.n_dst; i++) {
+        q->step.dst[i].data = p->host + q->dst_at[i];
+        q->device.dst[i].data = (void *)(uintptr_t)(p->memory.address + q->dst_at[i]);
     }
+}
+
+static tn_status load(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, probe *p)
+{
+    p->host = tn_calloc(v->device->ctx, p->size, 1);
+    tn_status status = p->host ? tn_vk_memory_create(v, p->size, true, &p->memory) : TN_ERR_MEMORY;
+    if (status != TN_OK) return status;
+    load_part(step, kernel, p, &p->main);
+    if (p->folds) load_part(tn_vk_folded_of(step), kernel, p, &p->folded);
     return TN_OK;
 }
 
@@ -419,13 +449,14 @@ static double rows_error(const tn_view *got, const tn_view *reference)
     return error == 0.0 ? 0.0 : error / fmax(power, 1e-30); // NaN where the reference has numbers: NaN
 }
 
-static bool agrees(const probe *p, double *worst)
+// Compares the results of a step, or only those that are states.
+static bool agrees(const probe *p, const part *q, bool states, double *worst)
 {
-    *worst = 0.0;
-    for (int32_t i = 0; i < p->step.n_dst; i++) {
-        const tn_view *reference = &p->step.dst[i];
+    for (int32_t i = 0; i < q->step.n_dst; i++) {
+        const tn_view *reference = &q->step.dst[i];
         tn_view got = *reference;
-        got.data = (char *)p->memory.mapped + p->dst_at[i];
+        if (states && !tn_op_aliases(tn_op_info_get(q->step.op)->flags, i)) continue;
+        got.data = (char *)p->memory.mapped + q->dst_at[i];
         bool exact = reference->dtype == TN_TYPE_I32, blocks = tn_dtype_block_elems(reference->dtype) > 1;
         double e = rows_error(&got, reference);
         if (!(e <= *worst)) *worst = e;
@@ -437,17 +468,20 @@ static bool agrees(const probe *p, double *worst)
 tn_status tn_vk_probe(tn_vk *v, const tn_step *step, const tn_vk_kernel *kernel, bool stages,
                       tn_vk_verdict *verdict, double *error)
 {
-    probe p = {0};
+    probe p = {.folds = tn_vk_folds(v, step, kernel)};
     *verdict = TN_VK_UNKNOWN;
     *error = 0.0;
-    if (!shape(v->device->ctx, step, stages, &p) || !kernel->accepts(&p.step)) return TN_OK;
+    if (!shape_all(v->device->ctx, step, stages, &p) || !kernel->accepts(&p.main.step)) return TN_OK;
     tn_status status = load(v, step, kernel, &p);
-    if (status == TN_OK) status = run_once(v, &p.device, step, kernel, stages);
+    tn_step device[2] = {p.folded.device, p.main.device};
+    if (status == TN_OK) status = run_once(v, &device[1], step, kernel, stages);
     if (status == TN_ERR_UNSUPPORTED) {
         status = TN_OK;
     } else if (status == TN_OK) {
-        tn_op_info_get(step->op)->ref(&p.step);
-        *verdict = agrees(&p, error) ? TN_VK_GOOD : TN_VK_BAD;
+        if (p.folds) tn_op_info_get(p.folded.step.op)->ref(&p.folded.step);
+        tn_op_info_get(step->op)->ref(&p.main.step);
+        bool good = agrees(&p, &p.main, false, error) && (!p.folds || agrees(&p, &p.folded, true, error));
+        *verdict = good ? TN_VK_GOOD : TN_VK_BAD;
     }
     tn_vk_memory_destroy(v, &p.memory);
     tn_free(v->device->ctx, p.host);

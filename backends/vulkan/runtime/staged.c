@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/vulkan/runtime/staged.h"
+#include "backends/vulkan/runtime/executable.h"
 #include "core/device.h"
 #include "ops/product.h"
 
@@ -41,40 +42,71 @@ bool tn_vk_stages_fours(const tn_vk *v)
            v->subgroup <= WORKGROUP;
 }
 
-tn_step tn_vk_step_nowhere(const tn_step *step)
+static tn_step nowhere(const tn_step *step)
 {
     enum { NOWHERE = 1 << 20 };
     tn_step s = *step;
+    s.join.previous = 0;
     for (int32_t i = 0; i < s.n_src; i++)
         if (s.src[i].ne[3] > 0) s.src[i].data = (void *)(uintptr_t)(NOWHERE + s.src[i].offset);
     for (int32_t i = 0; i < s.n_dst; i++) s.dst[i].data = (void *)(uintptr_t)(NOWHERE + s.dst[i].offset);
     return s;
 }
 
+void tn_vk_steps_nowhere(const tn_step *step, const tn_step *folded, tn_step out[2])
+{
+    out[1] = nowhere(step);
+    if (!folded) return;
+    out[0] = nowhere(folded);
+    out[1].join.previous = TN_JOIN_FOLD;
+}
+
 // Whether the first kernel of the step writes a staged result if the next step wants it.
 static bool stages(const tn_vk *v, const tn_step *step)
 {
     const tn_vk_kernel *k = tn_vk_find_kernel(v, step, NULL);
-    tn_step s = tn_vk_step_nowhere(step);
+    tn_step s[2];
+    tn_vk_steps_nowhere(step, NULL, s);
     bool writes = false;
     for (int32_t i = 0, n = 1; k && i < n; i++) {
-        tn_vk_dispatch d = {.v = v, .like = &s, .wants_staged = true};
-        tn_vk_args_of(&s, &d.args);
-        n = k->launch(&s, i, &d);
+        tn_vk_dispatch d = {.v = v, .like = &s[1], .wants_staged = true};
+        tn_vk_args_of(&s[1], &d.args);
+        n = k->launch(&s[1], i, &d);
         writes = writes || d.stages;
     }
     return writes;
 }
 
-uint32_t tn_vk_joins(const tn_device *device, const tn_step_pair *pair)
+static bool can_stage(const tn_vk *v, const tn_step_pair *pair)
 {
-    const tn_vk *v = tn_vk_of(device);
     const tn_step *step = pair->maker, *next = pair->reader;
     const tn_vk_kernel *k = tn_vk_find_kernel(v, next, NULL);
     int64_t n;
     const tn_view *x = &next->src[0], *y = staged_of(step, &n);
-    if (tn_product_get(next).n_weights == 0 || !k || !(k->needs & TN_VK_INT8_DOT)) return 0;
+    if (tn_product_get(next).n_weights == 0 || !k || !(k->needs & TN_VK_INT8_DOT)) return false;
     bool same = pair->from[0] == y - step->dst && x->ne[3] == n && tn_view_n_elems(x) == tn_view_n_elems(y);
-    bool fits = same && tn_view_contiguous(x) && tn_view_contiguous(y) && tn_vk_staged_size(device, step) > 0;
-    return fits && stages(v, step) ? TN_JOIN_STAGE : 0;
+    bool fits =
+        same && tn_view_contiguous(x) && tn_view_contiguous(y) && tn_vk_staged_size(v->device, step) > 0;
+    return fits && stages(v, step);
+}
+
+// Whether the reader's kernel does the maker's work too, all of whose results it reads.
+static bool can_fold(const tn_vk *v, const tn_step_pair *pair)
+{
+    const tn_vk_kernel *k = tn_vk_find_kernel(v, pair->reader, NULL);
+    bool all = k && pair->adjacent && tn_product_get(pair->reader).n_weights == 0;
+    for (int32_t d = 0; d < pair->maker->n_dst && all; d++) {
+        all = false;
+        for (int32_t i = 0; i < pair->reader->n_src; i++) all = all || pair->from[i] == d;
+    }
+    if (!all) return false;
+    tn_step s[2];
+    tn_vk_steps_nowhere(pair->reader, pair->maker, s);
+    return tn_vk_folds(v, &s[1], k);
+}
+
+uint32_t tn_vk_joins(const tn_device *device, const tn_step_pair *pair)
+{
+    const tn_vk *v = tn_vk_of(device);
+    return (can_stage(v, pair) ? TN_JOIN_STAGE : 0u) | (can_fold(v, pair) ? TN_JOIN_FOLD : 0u);
 }

@@ -26,8 +26,9 @@ uint32_t tn_vk_joins(const tn_device *device, const tn_step_pair *pair);
 size_t tn_vk_staged_size(const tn_device *device, const tn_step *step);
 // Whether eight neighbouring invocations can stage a group, four elements each (stage_four).
 bool tn_vk_stages_fours(const tn_vk *v);
-// A step as planned, with addresses that nobody reads: operands lie where they would if every storage began
-// at an address that is aligned for all loads.
-tn_step tn_vk_step_nowhere(const tn_step *step);
+// out[1]: a step as planned, with addresses that nobody reads: operands lie where they would if every storage
+// began at an address that is aligned for all loads. out[0]: the same of the step that it is to do too; NULL:
+// there is none.
+void tn_vk_steps_nowhere(const tn_step *step, const tn_step *folded, tn_step out[2]);
 
 #endif

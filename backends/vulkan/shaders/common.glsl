@@ -74,17 +74,21 @@ uint to_bf16(float v)
     return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16; // to nearest even
 }
 
+// Bytes of a record.
+const uint RECORD_SIZE = 64 * (MAX_SRC + MAX_DST + 2) + 5 * 8 + 4 * (PARAMS + NUMBERS);
+
 // Loads the whole record at once, a part by each of the first invocations: otherwise a kernel would wait for
 // memory each time it reads another part. The first workgroup also touches the records of the next two
 // dispatches, so that these find them in the device's cache (TN_VK_NEXT_RECORDS bytes behind the last one
 // make that safe). Returns 0, which the caller adds to its last result, so that nothing waits for these loads
 // earlier.
-float touch_record(uint lane)
+float touch_record(Args record, uint lane)
 {
-    const uint PART = 128, SIZE = 64 * (MAX_SRC + MAX_DST + 2) + 5 * 8 + 128 + 64;
-    uint last = (gl_WorkGroupID.x == 0 ? 3 * SIZE : SIZE) - 4;
-    return float(load_i32(uint64_t(args) + min(PART * lane, last)) & args.src[0].pad);
+    const uint PART = 128;
+    uint last = (gl_WorkGroupID.x == 0 ? 3 * RECORD_SIZE : RECORD_SIZE) - 4;
+    return float(load_i32(uint64_t(record) + min(PART * lane, last)) & record.src[0].pad);
 }
+float touch_record(uint lane) { return touch_record(args, lane); }
 
 float param_f(int i) { return intBitsToFloat(args.params[i]); }
 float scale_or_1(float s) { return s != 0.0 ? s : 1.0; }

@@ -104,34 +104,61 @@ float staged_scale(uint g, uint e)
 }
 #endif
 
+// Sums and maxima over the subgroup. All of it takes part; where an including shader has shuffles and knows
+// the size, STAGED_LANES, that makes less code than operations that expect some invocations to be missing.
+#ifdef STAGED_LANES
+float lanes_sum(float v, uint lanes)
+{
+    [[unroll]] for (uint i = 1; i < lanes; i *= 2) v += subgroupShuffleXor(v, i);
+    return v;
+}
+int lanes_sum(int v, uint lanes)
+{
+    [[unroll]] for (uint i = 1; i < lanes; i *= 2) v += subgroupShuffleXor(v, i);
+    return v;
+}
+uint lanes_max(uint v, uint lanes)
+{
+    [[unroll]] for (uint i = 1; i < lanes; i *= 2) v = max(v, subgroupShuffleXor(v, i));
+    return v;
+}
+#else
+#define STAGED_LANES gl_SubgroupSize
+float lanes_sum(float v, uint lanes) { return subgroupAdd(v); }
+int lanes_sum(int v, uint lanes) { return subgroupAdd(v); }
+uint lanes_max(uint v, uint lanes) { return subgroupMax(v); }
+#endif
+
 void stage(uint n, uint k)
 {
     const uint lane = gl_SubgroupInvocationID;
-    for (uint i = gl_SubgroupID; i < n; i += gl_NumSubgroups) {
+    [[dont_unroll]] for (uint i = gl_SubgroupID; i < n; i += gl_NumSubgroups) {
         ivec2 at = staged_at(i);
         if (at.x < 0) continue;
         uint64_t row = STAGED_TO + int64_t(at.x) * quantised_size(k);
         uint top = 0;
-        for (uint e = lane; e < 32; e += gl_SubgroupSize) {
+        [[unroll]] for (uint e0 = 0; e0 < 32; e0 += STAGED_LANES) {
+            uint e = min(e0 + lane, 31u);
             top = max(top,
                       floatBitsToUint(staged_values[32 * i + e] * staged_scale(uint(at.y), e)) & 0x7fffffffu);
         }
-        vec2 scales = scale_of(subgroupMax(top));
-        int first = 0, second = 0;
+        vec2 scales = scale_of(lanes_max(top, STAGED_LANES));
+        int both = 0; // the sum of the second half, times 2^16, and that of the first half
         float squares = 0.0;
-        for (uint e = lane; e < 32; e += gl_SubgroupSize) {
+        [[unroll]] for (uint e0 = 0; e0 < 32; e0 += STAGED_LANES) {
+            uint e = e0 + lane;
+            if (STAGED_LANES > 32 && e >= 32) continue;
             float v = staged_values[32 * i + e], scale = staged_scale(uint(at.y), e);
             int q = quantise(v * scale, scales.x);
             store_u8(row + uint(at.y) * 32 + e, uint(q) & 255u);
-            if (e < 16) first += q;
-            else second += q;
+            both += e < 16 ? q : q << 16;
             squares = fma(v, v, squares);
         }
-        first = subgroupAdd(first);
-        second = subgroupAdd(second);
-        squares = subgroupAdd(squares);
-        if (!subgroupElect()) continue;
-        PU64(row + k + 8 * int64_t(at.y)).v = group_record(scales.y, first, second);
+        both = lanes_sum(both, STAGED_LANES);
+        squares = lanes_sum(squares, STAGED_LANES);
+        if (lane != 0) continue;
+        int first = bitfieldExtract(both, 0, 16);
+        PU64(row + k + 8 * int64_t(at.y)).v = group_record(scales.y, first, (both - first) >> 16);
         if (STAGED_NORM != 0) store_f32(row + k + k / 4 + 4 * int64_t(at.y), squares);
     }
 }
