@@ -18,7 +18,9 @@ static void check(tn_context *host, tn_context *ctx, layer l)
     // The device rounds angles, and with them rows of the cache, in another place.
     double far_y = layer_deviation(&l, y[1], y[0]), far_z = layer_deviation(&l, z[1], z[0]),
            far_apart = layer_deviation(&l, y[1], y[2]);
-    ok &= TEST_CHECK(far_y < 2e-3) & TEST_CHECK(far_z < 2e-3) & TEST_CHECK(far_apart < 1e-3);
+    ok &= TEST_CHECK(far_y < 2e-3);
+    ok &= TEST_CHECK(far_z < 2e-3);
+    ok &= TEST_CHECK(far_apart < 1e-3);
     if (!ok)
         printf("    %s, heads of %d, %d sequences, keys %d: %s; off by %g, %g, %g\n", tn_dtype_name(l.type),
                l.dim, l.n_seqs, l.len[0], together ? "together" : "apart", far_y, far_z, far_apart);

@@ -102,12 +102,12 @@ static void nothing_there(const char *self)
 // The type of weights is constant 0 of products; GEMV kernels with subgroups also have constant 4.
 static void spoil_subgroups(int32_t *c, uint32_t n)
 {
-    if (n == 9 && c[4] != 0) c[0] = TN_TYPE_F16;
+    if (n > 4 && c[4] != 0) c[0] = TN_TYPE_F16;
 }
 
 static void spoil_all(int32_t *c, uint32_t n)
 {
-    if (n == 9) c[0] = TN_TYPE_F16;
+    if (n > 4) c[0] = TN_TYPE_F16;
 }
 
 // GEMM with cooperative matrices has a tile of four hexadecimal digits as constant 2; the tiles of the other

@@ -5,13 +5,59 @@
 // the new value, in shared memory as the cache would give them back; one of those that share a head of the
 // cache writes both. So no workgroup reads what another one writes. The record of rope_cache is the one
 // before that of attention.
-#include "backends/vulkan/rope/rotate.glsl"
+#include "backends/vulkan/rope/angle.glsl"
 
 const uint WIDTH_K = 8 * TEAM * CHUNKS_K, WIDTH_V = 8 * TEAM * CHUNKS_V, FOLDED = FORM >> 9 & 1u;
 // Queries, then the key, then the value; by vectors, so that invocations load four elements at once.
 shared vec4 new_rows[FOLDED * ((HEADS + 1) * WIDTH_K + WIDTH_V) / 4 + 1];
 
-const bool NORMS = (FORM & 2048u) != 0;
+const bool FACTORS = (FORM & 1024u) != 0, NORMS = (FORM & 2048u) != 0;
+
+// What all heads of a token have in common.
+struct Rotation {
+    Args record;
+    uint64_t position;
+    uint n_rot;
+    int mode;
+    float scale;
+};
+
+Rotation rotation_of(Args record, uint token)
+{
+    View pos = record.src[record.n[N_ROPE_POS]];
+    int at = record.n[N_ROPE_PARAMS];
+    Rotation r;
+    r.record = record;
+    r.mode = record.params[at];
+    r.n_rot = uint(record.params[at + 1]);
+    r.position = uint64_t(int64_t(load_i32(pos.data + int64_t(token) * pos.nb[3])));
+    r.scale = scale_or_1(intBitsToFloat(record.params[at + 4]));
+    return r;
+}
+
+// Cosine and sine of the angle of pair i, times the scale of rope.
+vec2 turn_of(Rotation r, uint i)
+{
+    uint64_t each = Turns(r.record.tables).at[i];
+    if (FACTORS)
+        each = divide(each, load_f32(r.record.src[r.record.n[N_ROPE_FACTORS]].data + 4 * i));
+    return cos_sin(uint(each * r.position >> 32)) * r.scale;
+}
+
+// The two elements of pair i.
+uvec2 pair_of(Rotation r, uint i)
+{
+    return r.mode == ROPE_NORM ? uvec2(2 * i, 2 * i + 1) : uvec2(i, i + r.n_rot / 2);
+}
+
+// `precise`: without it a driver of NVIDIA (580.159) compiled this wrongly in rope_cache, for caches of f16
+// with norms and factors.
+vec2 turned(vec2 v, vec2 turn)
+{
+    precise float a = v.x * turn.x, b = v.y * turn.y, c = v.x * turn.y, d = v.y * turn.x;
+    precise vec2 r = vec2(a - b, c + d);
+    return r;
+}
 
 // Bytes to index i of a dimension, whose rows are less than 4 GiB apart: one multiplication.
 uint64_t steps(uint i, int64_t stride) { return uint64_t(i) * uint64_t(uint(stride)); }
@@ -56,7 +102,7 @@ void turn_rows(Rotation r, uint token, uint h0, uint heads, uint kv_head, bool w
             uvec2 at = i < turns ? pair_of(r, i) : uvec2(2 * i, 2 * i + 1);
             vec2 v = vec2(load_f32(from + 4 * at.x), load_f32(from + 4 * at.y));
             if (weight >= 0) v *= scale * vec2(load_f32(norm + 4 * at.x), load_f32(norm + 4 * at.y));
-            if (i < turns) v = turned(v, turn_of(r, i, (FORM & 1024u) != 0));
+            if (i < turns) v = turned(v, turn_of(r, i));
             if (part > 0) {
                 int type = part == 1 ? TYPE_K : TYPE_V;
                 if (to != 0) {

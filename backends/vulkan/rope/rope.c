@@ -8,8 +8,7 @@
 #include "ops/ops.h"
 
 enum { MAX_HEAD = 1024, WORD = sizeof(int32_t) }; // MAX_HEAD: elements of a head, as in the shader
-enum { C_CACHE_K, C_CACHE_V, C_FORM, C_HEADS, C_THREADS }; // constants of the shader
-enum { WRITES_CACHE = 1, FACTORS = 2 };                       // bits of C_FORM
+enum { C_CACHE_K, C_CACHE_V, C_WRITES_CACHE, C_HEADS, C_THREADS }; // constants of the shader
 
 // What all three have. Optional operands that are missing become -1.
 static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_off, size_t eps_off,
@@ -24,7 +23,6 @@ static void bind(const tn_step *step, const tn_rope_params *rope, size_t params_
     d->rope = rope;
     d->shader = TN_VK_SHADER_rope;
     d->constants[C_CACHE_K] = TN_TYPE_F32;
-    d->constants[C_FORM] = n[TN_VK_N_ROPE_FACTORS] >= 0 ? FACTORS : 0;
 }
 
 // Heads of these operands, of all tokens.
@@ -110,7 +108,7 @@ int32_t tn_vk_launch_rope_cache(const tn_step *step, int32_t i, tn_vk_dispatch *
     tn_vk_bind_rope_cache(step, d);
     d->constants[C_CACHE_K] = step->src[TN_SRC_rope_cache_cache_k].dtype;
     d->constants[C_CACHE_V] = step->src[TN_SRC_rope_cache_cache_v].dtype;
-    d->constants[C_FORM] |= WRITES_CACHE;
+    d->constants[C_WRITES_CACHE] = 1;
     divide(step, TN_SRC_rope_cache_q, TN_SRC_rope_cache_v, d);
     return 1;
 }

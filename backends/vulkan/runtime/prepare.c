@@ -98,6 +98,23 @@ static tn_status reject(tn_vk *v, const tn_step *step, const tn_vk_kernel *k, co
                     k->name, tn_op_name(step->op), instead->name);
 }
 
+static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
+                              tn_vk_args *records);
+
+// Prepares a step and the one that was to be folded into it one after the other, because the driver compiled
+// the kernel that does both wrongly.
+static tn_status prepare_apart(tn_vk *v, tn_executable *e, const tn_step *step, const tn_vk_kernel *k,
+                               int32_t index, tn_vk_args *records)
+{
+    tn_step alone = *step;
+    alone.join.previous = 0;
+    tn_status status = tn_event(v->device->ctx, TN_EVENT_KERNEL_REPLACED,
+                                "%s: its driver compiles the kernel %s of %s with %s wrongly: they run apart",
+                                v->device->name, k->name, tn_op_name(step->op), tn_op_name(step[-1].op));
+    if (status == TN_OK) status = prepare_step(v, e, step - 1, index - 1, records);
+    return status == TN_OK ? prepare_step(v, e, &alone, index, records) : status;
+}
+
 // Prepares a step by the first kernel that the driver compiled right. Where that one cannot do a step that
 // was to be folded into it, that step is prepared before it.
 static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, int32_t index,
@@ -124,6 +141,10 @@ static tn_status prepare_step(tn_vk *v, tn_executable *e, const tn_step *step, i
         for (int32_t i = first; i < e->n_runs; i++) e->runs[i].step = index;
         if (status == TN_OK) status = judge(v, step, k, e->staged.written, pipelines, n, &verdict);
         if (status != TN_OK || verdict != TN_VK_BAD) break;
+        if (folded) {
+            e->n_runs = first;
+            return prepare_apart(v, e, step, k, index, records);
+        }
         const tn_vk_kernel *instead = tn_vk_find_kernel(v, step, k);
         status = reject(v, step, k, instead);
         e->n_runs = first;
