@@ -83,7 +83,7 @@ static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype 
     c.type = k_type;
     tn_rope_cache_params *p = &c.params.rope_cache;
     *p = (tn_rope_cache_params){.rope = {.mode = form % 2, .n_rot = s->n_rot, .base = 10000.0f}};
-    if (form >= 2) p->has_norm[0] = p->has_norm[1] = 1, p->eps = 1e-6f;
+    if (form == 2 || form == 3) p->has_norm[0] = p->has_norm[1] = 1, p->eps = 1e-6f;
     check_src(&c, k_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->dim});
     check_src(&c, v_type, 4, (int64_t[]){n_blocks, s->kv_heads, s->block, s->v_dim});
     for (int32_t i = 0; i < 3; i++) { // q, k, v; in form 1 heads of a fused projection
@@ -107,7 +107,7 @@ static void rope_cache_case(check_run *run, const rope_cache_shape *s, tn_dtype 
         else
             check_absent(&c);
     }
-    if (form == 3) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
+    if (form >= 3) check_range(check_vec(&c, TN_TYPE_F32, s->n_rot / 2), CHECK_NORMAL, 4.0, 0.5);
     snprintf(c.note, sizeof c.note, "%s, form %d position %d", tn_dtype_name(v_type), form, s->position);
     check_emit(run, &c);
 }
@@ -123,7 +123,7 @@ static void cases_rope_cache(check_run *run, int32_t op)
                                               {3, 2, 2, 256, 256, 64, 256, 4000}};
     TN_UNUSED(op);
     for (size_t i = 0; i < TN_COUNT(shapes); i++) {
-        for (int32_t form = 0; form < 4; form++)
+        for (int32_t form = 0; form < 5; form++) // the last with factors alone
             rope_cache_case(run, &shapes[i], TN_TYPE_F32, TN_TYPE_F32, form);
         rope_cache_shape still = shapes[i];
         still.position = -1;

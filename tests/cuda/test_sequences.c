@@ -19,20 +19,10 @@ static int64_t run(const layer *l, const char *device_name, bool apart, float *y
 
 static void check(layer l)
 {
-    static float y[3][MAX_SEQS * MOST_ROW], z[3][MAX_SEQS * MOST_ROW];
-    run(&l, NULL, false, y[0], z[0]);
-    int64_t together = run(&l, "cuda", false, y[1], z[1]), apart = run(&l, "cuda", true, y[2], z[2]);
-    bool ok = TEST_CHECK(together + 1 == apart);
-    // The device rounds angles, and with them rows of the cache, in another place.
-    double far_y = layer_deviation(&l, y[1], y[0]), far_z = layer_deviation(&l, z[1], z[0]),
-           far_apart = layer_deviation(&l, y[1], y[2]);
-    ok &= TEST_CHECK(far_y < 2e-3);
-    ok &= TEST_CHECK(far_z < 2e-3);
-    ok &= TEST_CHECK(far_apart < 1e-3);
-    if (!ok)
-        printf("    %s, heads of %d, %d sequences, keys %d: %d and %d launches; off by %g, %g, %g\n",
-               tn_dtype_name(l.type), l.dim, l.n_seqs, l.len[0], (int)together, (int)apart, far_y, far_z,
-               far_apart);
+    static layer_results r;
+    run(&l, NULL, false, r.y[0], r.z[0]);
+    int64_t together = run(&l, "cuda", false, r.y[1], r.z[1]), apart = run(&l, "cuda", true, r.y[2], r.z[2]);
+    check_layer(&l, &r, TEST_CHECK(together + 1 == apart));
 }
 
 int main(void)

@@ -148,4 +148,24 @@ static inline double layer_deviation(const layer *l, const float *got, const flo
     return worst;
 }
 
+// The results y and z of the reference, of a device that does both steps together, and of one that does them
+// apart.
+typedef struct layer_results {
+    float y[3][MAX_SEQS * MOST_ROW], z[3][MAX_SEQS * MOST_ROW];
+} layer_results;
+
+// ok: what else was checked. The device rounds angles, and with them rows of the cache, in another place than
+// the reference.
+static inline void check_layer(const layer *l, const layer_results *r, bool ok)
+{
+    double far_y = layer_deviation(l, r->y[1], r->y[0]), far_z = layer_deviation(l, r->z[1], r->z[0]),
+           far_apart = layer_deviation(l, r->y[1], r->y[2]);
+    ok &= TEST_CHECK(far_y < 2e-3);
+    ok &= TEST_CHECK(far_z < 2e-3);
+    ok &= TEST_CHECK(far_apart < 1e-3);
+    if (!ok)
+        printf("    %s, heads of %d, %d sequences, keys %d: off by %g, %g, %g\n", tn_dtype_name(l->type),
+               l->dim, l->n_seqs, l->len[0], far_y, far_z, far_apart);
+}
+
 #endif

@@ -9,21 +9,12 @@
 
 static void check(tn_context *host, tn_context *ctx, layer l)
 {
-    static float y[3][MAX_SEQS * MOST_ROW], z[3][MAX_SEQS * MOST_ROW];
+    static layer_results r;
     tn_device *device = tn_context_device_by_name(ctx, "vulkan");
-    run_layer(host, NULL, &l, false, y[0], z[0]);
-    bool together = run_layer(ctx, device, &l, false, y[1], z[1]),
-         apart = run_layer(ctx, device, &l, true, y[2], z[2]);
-    bool ok = TEST_CHECK(!apart && together == (tn_dtype_block_elems(l.type) == 1));
-    // The device rounds angles, and with them rows of the cache, in another place.
-    double far_y = layer_deviation(&l, y[1], y[0]), far_z = layer_deviation(&l, z[1], z[0]),
-           far_apart = layer_deviation(&l, y[1], y[2]);
-    ok &= TEST_CHECK(far_y < 2e-3);
-    ok &= TEST_CHECK(far_z < 2e-3);
-    ok &= TEST_CHECK(far_apart < 1e-3);
-    if (!ok)
-        printf("    %s, heads of %d, %d sequences, keys %d: %s; off by %g, %g, %g\n", tn_dtype_name(l.type),
-               l.dim, l.n_seqs, l.len[0], together ? "together" : "apart", far_y, far_z, far_apart);
+    run_layer(host, NULL, &l, false, r.y[0], r.z[0]);
+    bool together = run_layer(ctx, device, &l, false, r.y[1], r.z[1]),
+         apart = run_layer(ctx, device, &l, true, r.y[2], r.z[2]);
+    check_layer(&l, &r, TEST_CHECK(!apart && together == (tn_dtype_block_elems(l.type) == 1)));
 }
 
 int main(void)

@@ -55,7 +55,7 @@ Span span_of(int token, bool alone)
 }
 
 // Keys of each of at most `splits` splits; the last ones may have none. A split has whole rounds of
-// 2^round_log2 loads, as few as possible, so that no workgroup waits long for them.
+// 2^round_log2 loads, and no more of them than needed, so that no workgroup waits long.
 uint keys_per_split(Span s, uint splits, uint round_log2)
 {
     uint n = uint(s.to - s.from), more = (1u << round_log2) - 1;

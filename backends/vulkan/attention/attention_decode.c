@@ -10,7 +10,7 @@
 // SUBGROUPS: of a workgroup, on a processor fewer. CHUNK: elements of a row of the cache that a lane loads at
 // once. MAX_SUMS: floats in shared memory for the sums of all heads of a workgroup; MAX_TEAMS: as in the
 // shader. FILL: workgroups that keep a large device busy. ROUND: keys that are not split, if one round of
-// loads does not have more; merging takes less time than another round (H200: 1.3 and 2 us). A probe has few
+// loads does not have more; merging takes less time than another round (H200: 1.3 and 2 us). A probe has 99
 // keys, and merges too.
 enum {
     SUBGROUPS = 8,
