@@ -85,7 +85,6 @@ static void round_to_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k; i++) y[i] = tn_f16_to_f32(tn_f32_to_f16(x[i]));
 }
 
-#if TN_HAVE_CUDA
 static void round_finite_f16(const float *x, float *y, int64_t k)
 {
     bool finite = true;
@@ -94,6 +93,7 @@ static void round_finite_f16(const float *x, float *y, int64_t k)
     for (int64_t i = 0; i < k && !finite; i++) y[i] = NAN;
 }
 
+#if TN_HAVE_CUDA
 // To `bits` significant bits, with exponents from `least` on: the last bit is never worth less than 2^(least
 // - bits + 1).
 static float round_bits(float v, int bits, int least)
@@ -195,6 +195,7 @@ static const struct {
     {"gemm_coopmat_bf16", round_bf16, round_bf16, 0.0, 0.0},
     {"gemm_coopmat_f16", round_f16, round_to_f16, 0.0, 0.0},
     {"gemm_fragment_bf16", round_bf16, round_bf16, 0.0, 0.0},
+    {"gemm_fragment_k", round_finite_f16, NULL, 0.0, 0.0},
     {"gemm_fragment_f16", round_f16, round_to_f16, 0.0, 0.0},
     {"gemm_skinny_bf16", round_bf16, round_bf16, 0.0, 0.0},
     {"gemm_skinny_f16", round_f16, round_to_f16, 0.0, 0.0},
@@ -254,9 +255,8 @@ bool check_rounds_q6_k(const tn_device *device, const tn_step *step)
     if (strcmp(device->backend->name, "cuda") == 0)
         return cuda_flags(step, device->backend->kernel_name(device, step)) & TN_CUDA_ROUNDS_Q6_K;
 #endif
-    TN_UNUSED(device);
-    TN_UNUSED(step);
-    return false;
+    bool vulkan = strcmp(device->backend->name, "vulkan") == 0;
+    return vulkan && strcmp(device->backend->kernel_name(device, step), "gemm_fragment_k") == 0;
 }
 
 // A weight is d times an integer of 13 bits, sign included, of which f16 has one less: 2049 becomes 2048.
@@ -279,9 +279,8 @@ static bool rounds_weights_bf16(const tn_device *device, const tn_step *step)
     if (step->op == TN_OP_attention && strcmp(device->backend->name, "cuda") == 0)
         return cuda_flags(step, device->backend->kernel_name(device, step)) & TN_CUDA_ROUNDS_BF16;
 #endif
-    TN_UNUSED(device);
-    TN_UNUSED(step);
-    return false;
+    bool vulkan = strcmp(device->backend->name, "vulkan") == 0;
+    return vulkan && strcmp(device->backend->kernel_name(device, step), "gemm_fragment_k") == 0;
 }
 
 double check_sums_nmse(const tn_device *device, const tn_step *step)

@@ -7,20 +7,21 @@
 #include "core/device.h"
 #include "ops/operands.h"
 
-// SUBGROUPS: of a workgroup, on a processor fewer. CHUNK: elements of a row of the cache that a lane loads at
-// once. MAX_SUMS: floats in shared memory for the sums of all heads of a workgroup; MAX_TEAMS: as in the
-// shader. FILL: workgroups that keep a large device busy. ROUND: keys that are not split, if one round of
-// loads does not have more; merging takes less time than another round (H200: 1.3 and 2 us). A probe has 99
-// keys, and merges too.
+// SUBGROUPS: of a workgroup with one head; FEWER_SUBGROUPS: with more, and on a processor. CHUNK: elements of
+// a row of the cache that a lane loads at once. MAX_SUMS: floats in shared memory for the sums of all heads
+// of a workgroup; MAX_TEAMS: as in the shader. FILL_*: workgroups with two or four heads that keep a large
+// device busy. ROUND: keys that are not split, if one round of loads does not have more; merging takes less
+// time than another round (H200: 1.3 and 2 us). A probe has 99 keys, and merges too.
 enum {
     SUBGROUPS = 8,
-    SOFTWARE_SUBGROUPS = 4,
+    FEWER_SUBGROUPS = 4,
     MAX_HEADS = 4,
     MAX_SUMS = 4096,
     CHUNK = 8,
     MIN_TEAM = 4,
     MAX_TEAMS = 128,
-    FILL = 1024,
+    FILL_TWO = 512,
+    FILL_FOUR = 1024,
     ROUND = 64,
     STAGED_GROUP = 32
 };
@@ -111,8 +112,9 @@ static int32_t splits_of(const tn_vk *v, const operands *o, int64_t groups)
 
 // Query heads that a workgroup computes at once, so that they share the loads of keys and values. Not as many
 // where that would leave a large device mostly empty, because the heads of a workgroup run one after the
-// other: 32 sequences of 1000 tokens (8 layers of 8B, H200) give 11115 tokens/s with one head, 10288 with
-// four. `sums`: floats of shared memory for each head.
+// other. 32 sequences of an 8B model behind 64 and 1000 tokens on an H200, us: one head by 8 subgroups 30 and
+// 106, two heads by 4 subgroups 23 and 95, four heads 30 and 101. `sums`: floats of shared memory for each
+// head.
 static int32_t heads_of(const tn_vk *v, const operands *o, int64_t sums)
 {
     int64_t group = o->q->ne[2] / o->k->ne[1];
@@ -121,7 +123,7 @@ static int32_t heads_of(const tn_vk *v, const operands *o, int64_t sums)
     for (; heads > 1; heads /= 2) {
         int32_t blocks;
         int64_t groups = groups_of(o, heads, &blocks);
-        bool fills = v->tile > 0 || groups * splits_of(v, o, groups) >= FILL;
+        bool fills = v->tile > 0 || groups * splits_of(v, o, groups) >= (heads > 2 ? FILL_FOUR : FILL_TWO);
         if (heads / 2 < group && sums * heads <= MAX_SUMS && fills) break;
     }
     return heads;
@@ -136,7 +138,7 @@ static void set_rows(const operands *o, tn_vk_dispatch *d)
     c[C_CHUNKS_K] = (int32_t)tn_vk_div_up(o->q->ne[3], CHUNK * team);
     c[C_CHUNKS_V] = (int32_t)tn_vk_div_up(o->v->ne[3], CHUNK * team);
     c[C_LANES] = subgroup;
-    int32_t threads = (d->v->device->software ? SOFTWARE_SUBGROUPS : SUBGROUPS) * subgroup;
+    int32_t threads = (d->v->device->software ? FEWER_SUBGROUPS : SUBGROUPS) * subgroup;
     while (threads > subgroup && (threads > (int32_t)d->v->max_threads || threads / team > MAX_TEAMS ||
                                   threads * c[C_CHUNKS_V] * CHUNK > MAX_SUMS))
         threads /= 2;
@@ -182,6 +184,7 @@ int32_t tn_vk_launch_attention_decode(const tn_step *step, int32_t i, tn_vk_disp
     int32_t most = TN_MAX(c[C_CHUNKS_K], c[C_CHUNKS_V]),
             heads = heads_of(d->v, &like, (int64_t)c[C_THREADS] * c[C_CHUNKS_V] * CHUNK);
     if (most > 2 && heads > 2) heads = 2; // more would not fit into registers
+    if (heads > 1) c[C_THREADS] = TN_MIN(c[C_THREADS], FEWER_SUBGROUPS * (int32_t)d->v->subgroup);
     int32_t splits = splits_of(d->v, &like, groups_of(&like, heads, &blocks));
     int64_t groups = groups_of(&o, heads, &blocks);
     if (splits > 1) {

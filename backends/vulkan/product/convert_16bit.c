@@ -6,7 +6,16 @@
 
 // Constants of the shader; elements to a multiple of which it fills rows; alignment of the rows after their
 // factors.
-enum { C_ELEMENT, C_TOP, C_ORDER, C_HAS_NORM = 5, ROW_ELEMS = 64, ORDERED_ELEMS = 256, ALIGNMENT = 256 };
+enum {
+    C_ELEMENT,
+    C_TOP,
+    C_ORDER,
+    C_HAS_NORM = 5,
+    ROW_ELEMS = 64,
+    ORDERED_ELEMS = 256,
+    SUMS_OF_BLOCK = 32,
+    ALIGNMENT = 256
+};
 
 void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t top, int32_t order,
                                 tn_vk_dispatch *d)
@@ -32,6 +41,7 @@ int64_t tn_vk_convert_16bit_size(const tn_step *step, int32_t order)
 {
     int64_t rows = tn_view_n_rows(&step->src[0]),
             unit = order == TN_VK_ORDER_NONE ? ROW_ELEMS : ORDERED_ELEMS,
-            row = tn_vk_div_up(step->src[0].ne[3], unit) * unit * 2;
+            sums = order == TN_VK_ORDER_K_QUANT || order == TN_VK_ORDER_Q6_K ? SUMS_OF_BLOCK : 0,
+            row = tn_vk_div_up(step->src[0].ne[3], unit) * (unit + sums) * 2;
     return tn_vk_div_up(rows * (int64_t)sizeof(float), ALIGNMENT) * ALIGNMENT + rows * row;
 }

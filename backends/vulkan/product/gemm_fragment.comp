@@ -33,38 +33,33 @@
 layout(constant_id = 0) const int TYPE = TYPE_F16;
 layout(constant_id = 1) const int TYPE_UP = TYPE_F16; // with a GLU that of up
 layout(constant_id = 2) const uint TILE = 0x10811u;   // as gemm_skinny.c packs it
-// Rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes.
-layout(constant_id = 3) const int ALIGNED = 0;
-// finish.glsl, and 128: weights have the type of the matrices. With a GLU half of the tile's columns are of
-// gate, half of up.
+// 1: rows of weights of number types are whole runs of 8 and start at multiples of 16 bytes; 2: ROWS_ALIGNED
+// (fragment_sums.glsl).
+layout(constant_id = 3) const int LAYOUT = 0;
+// finish.glsl, and 128: weights have the type of the matrices.
 layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
 #include "backends/vulkan/product/finish.glsl"
 
 // Blocks of 16 rows; matrices of 16 columns of a subgroup; subgroups; units of 128 elements in a buffer of
-// x.
-const uint M = TILE & 15u, N = TILE >> 4 & 15u, TEAMS = TILE >> 8 & 255u, UNITS_X = TILE >> 16;
+// x; parts of the common dimension.
+const uint M = TILE & 15u, N = TILE >> 4 & 15u, TEAMS = TILE >> 8 & 255u, UNITS_X = TILE >> 16 & 15u,
+           PARTS = TILE >> 20;
+const bool ALIGNED = (LAYOUT & 1) != 0, ROWS_ALIGNED = (LAYOUT & 2) != 0;
 const uint THREADS = LANES * TEAMS, TILE_M = 16 * M, TILE_N = 16 * N * TEAMS, UNIT = 128;
-#ifdef BF16
-const bool K4 = false, Q6 = false;
-#else
-const bool Q6 = TYPE == TYPE_Q6_K && TYPE_UP == TYPE_Q6_K;
-const bool K4 = TYPE == TYPE_Q4_K && TYPE_UP == TYPE_Q4_K;
-#endif
 const bool DIRECT = (FORM & 128) != 0;
 #define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE))
-// Units of a slice of weights.
-const uint UNITS = K4 ? 2 : 1, DEPTH = UNIT * UNITS;
 // Sizes in shared memory, in vectors of 16 bytes. Rows have one more than they need, so that no two rows of
 // a matrix share banks.
-const uint ROW_X = UNITS_X * UNIT / 8 + 1, BUFFER_X = TILE_M * ROW_X, SUMS_ROW = 4 * N + 1,
-           SUMS = TEAMS * 16 * SUMS_ROW, SPACE = 2 * BUFFER_X > SUMS ? 2 * BUFFER_X : SUMS;
+const uint ROW_X = UNITS_X * UNIT / 8 + 1, BUFFER_X = TILE_M * ROW_X, ROW_SUMS = TILE_N / 4 + 1,
+           SPACE = 2 * BUFFER_X > TILE_M * ROW_SUMS ? 2 * BUFFER_X : TILE_M * ROW_SUMS;
 const uint LOADS_X = TILE_M * UNITS_X * (UNIT / 8) / THREADS;
 // Columns of an invocation.
-const uint PAIRS = 2 * N, K4_PAIRS = K4 ? PAIRS : 0, DIRECT_PAIRS = DIRECT ? PAIRS : 0,
-           RUN_PAIRS = K4 || DIRECT ? 0 : PAIRS;
+const uint PAIRS = 2 * N, DIRECT_PAIRS = DIRECT ? PAIRS : 0, RUN_PAIRS = DIRECT ? 0 : PAIRS;
+// Columns of results: with a GLU half of the tile's columns are of gate, half of up.
+const uint WIDE = GATED ? TILE_N / 2 : TILE_N;
 MATRIX_SPACE(SPACE + TEAMS * FRAGMENT_SPACE)
-#include "backends/vulkan/product/split_sums.glsl"
+#include "backends/vulkan/product/fragment_sums.glsl"
 
 Weight pairs[PAIRS];
 // Of a slice, and of the one after it.
@@ -73,7 +68,7 @@ uvec4 numbers[4 * PAIRS], next_numbers[4 * PAIRS], next_x[LOADS_X];
 // Where the rows of x begin that the invocation loads. Found once: in the loop over slices loads of x would
 // wait for the record each time.
 uint64_t from_x[LOADS_X];
-uint padded; // elements of a row
+uint n, padded; // elements of a row, and of one of x as it was converted
 
 // --- weights -------------------------------------------------------------------------------------------
 
@@ -102,20 +97,15 @@ void find_weights()
     if (GATED && product_of_team() != 0) w = args.weight[1];
     UNROLL for (uint i = 0; i < PAIRS; i++) {
         uint at = 16 * N * team + LANE / 4 + 8 * i;
-        int64_t row = int64_t(min(j0 + (GATED ? at % (TILE_N / 2) : at), columns - 1));
+        int64_t row = int64_t(min(j0 + (GATED ? at % WIDE : at), columns - 1));
         [[unroll]] for (int p = 0; p < MAX_PLANES; p++) pairs[i].plane[p] = w.plane[p] + row * w.row_size[p];
     }
 }
 
-// Starts the loads of the slice from k0 on. Types without codes are expanded at once.
-void fetch_slice(uint k0)
+// Starts the loads of the weights of unit u. Types without codes are expanded at once.
+void fetch_slice(uint u)
 {
-    UNROLL for (uint i = 0; i < K4_PAIRS; i++) { // 64 weights of the block, and its scales
-        uint64_t at = pairs[i].plane[0] + k0 / 2 + 32 * (LANE % 4);
-        next_numbers[4 * i] = load_u128(at);
-        next_numbers[4 * i + 1] = load_u128(at + 16);
-        next_numbers[4 * i + 2] = load_u128(pairs[i].plane[1] + k0 / 16);
-    }
+    uint k0 = UNIT * u;
     UNROLL for (uint i = 0; i < DIRECT_PAIRS; i++)
         UNROLL for (uint v = 0; v < 4; v++) {
             uint k = k0 + 32 * v + 8 * (LANE % 4);
@@ -133,8 +123,8 @@ void fetch_slice(uint k0)
         } else {
             UNROLL for (uint run = 0; run < 2; run++) {
                 float v[16];
-                if (product_of_team() == 0) expand_run(TYPE, pairs[i], 0, k + 16 * run, n, ALIGNED != 0, v);
-                else expand_run(TYPE_UP, pairs[i], 0, k + 16 * run, n, ALIGNED != 0, v);
+                if (product_of_team() == 0) expand_run(TYPE, pairs[i], 0, k + 16 * run, n, ALIGNED, v);
+                else expand_run(TYPE_UP, pairs[i], 0, k + 16 * run, n, ALIGNED, v);
                 next_numbers[4 * i + 2 * run] = pack8(v, 0);
                 next_numbers[4 * i + 2 * run + 1] = pack8(v, 8);
             }
@@ -152,78 +142,16 @@ void take_slice()
     UNROLL for (uint i = 0; i < 4 * PAIRS; i++) numbers[i] = next_numbers[i];
 }
 
-// --- Q4_K ----------------------------------------------------------------------------------------------
-// An invocation has 64 elements of a block: a group of 32 in the low halves of its bytes and one in the high
-// ones. Two codes q at once become the f16 numbers 1024 + 16 q by their bits, then f32, and d s q - m in one
-// operation. What 64 d s loses of m in f32 is 2^-18 of a step, far less than the rounding to f16.
-#ifndef BF16
-vec2 k4_groups[PAIRS][2]; // factor of such a number, and what is added
-
-void find_groups()
-{
-    uint t = LANE % 4;
-    UNROLL for (uint i = 0; i < K4_PAIRS; i++) {
-        uvec3 head = numbers[4 * i + 2].yzw >> 16 * (t & 1u) & 0xffffu; // of groups 2 t and 2 t + 1
-        head = (head | head << 8) & 0x00ff00ffu;
-        uint s = head.x & 0x003f003fu, less = head.y & 0x003f003fu;
-        if (t >= 2) {
-            s = head.z & 0x000f000fu | head.x >> 2 & 0x00300030u;
-            less = head.z >> 4 & 0x000f000fu | head.y >> 2 & 0x00300030u;
-        }
-        vec2 d = unpackHalf2x16(numbers[4 * i + 2].x);
-        UNROLL for (uint g = 0; g < 2; g++) {
-            float factor = d.x * float(s >> 16 * g & 0xffffu),
-                  minimum = d.y * float(less >> 16 * g & 0xffffu);
-            k4_groups[i][g] = vec2(factor / 16.0, -64.0 * factor - minimum);
-        }
-    }
-}
-
-// Two weights of group g: of bytes 0 and 2 of the word, or of bytes 1 and 3.
-uint k4_pair(uint codes, uint i, uint g, uint byte)
-{
-    codes = g == 0 && byte == 0 ? codes << 4 : codes >> (8 * byte - (g == 0 ? 4 : 0));
-    vec2 q = unpackHalf2x16(codes & 0x00f000f0u | 0x64006400u);
-    return packHalf2x16(q * k4_groups[i][g].x + k4_groups[i][g].y);
-}
-#endif
-
-// --- Q6_K ----------------------------------------------------------------------------------------------
-// Two weights of run `part` of the invocation, of bytes 0 and 2 of a word or of bytes 1 and 3; high: its
-// word of upper bits, those of the first run in bits 0 and 1 of the bytes. As above, with the six bits of
-// codes.
-uint q6_pair(uint codes, uint high, float d, uint part, uint byte)
-{
-    codes = part == 0 && byte == 0 ? codes << 4 : codes >> (8 * byte - (part == 0 ? 4 : 0));
-    high = byte == 0 ? high << (part == 0 ? 8 : 4) : part == 0 ? high : high >> 4;
-    vec2 q = unpackHalf2x16(codes & 0x00f000f0u | high & 0x03000300u | 0x64006400u);
-    return packHalf2x16(q * (d / 16.0) - 96.0 * d);
-}
-
 // --- multiplication ------------------------------------------------------------------------------------
 
-// Eight matrices of a unit: of the words of weights that `of` gives for column pair i and word w of 16.
-#define MULTIPLY(step, word)                                                                                 \
-    {                                                                                                        \
-        MatrixA a[M];                                                                                        \
-        UNROLL for (uint i = 0; i < M; i++) matrix_a(a[i], at + 16 * i * ROW_X + 2 * (step), ROW_X);         \
-        UNROLL for (uint j = 0; j < N; j++) {                                                                \
-            MatrixB b;                                                                                       \
-            uint w[4];                                                                                       \
-            UNROLL for (uint i = 0; i < 4; i++) w[i] = word(2 * j + i / 2, i % 2);                           \
-            matrix_b_fragment(b, SPACE + FRAGMENT_SPACE * team, w);                          \
-            UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);                         \
-        }                                                                                                    \
-    }
-
-const uint WIDE = UNITS_X * (UNIT / 8);
+const uint WIDE_X = UNITS_X * (UNIT / 8);
 void find_x()
 {
     padded = (n + 255) / 256 * 256;
     uint64_t from = args.scratch + 256 * uint64_t(args.n[N_PRODUCT_COPY]) +
                     (uint64_t(rows) * 4 + 255) / 256 * 256;
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
-        uint at = thread + i * THREADS, r = min(r0 + at / WIDE, rows - 1);
+        uint at = thread + i * THREADS, r = min(r0 + at / WIDE_X, rows - 1);
         from_x[i] = from + 2 * uint64_t(r) * padded;
     }
 }
@@ -232,7 +160,7 @@ void find_x()
 void fetch_x(uint u)
 {
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
-        uint k = UNIT * u + 8 * ((thread + i * THREADS) % WIDE);
+        uint k = UNIT * u + 8 * ((thread + i * THREADS) % WIDE_X);
         next_x[i] = load_u128(from_x[i] + 2 * min(k, padded - 8));
     }
 }
@@ -240,7 +168,7 @@ void store_x(uint buffer_at)
 {
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
         uint at = thread + i * THREADS;
-        space[buffer_at + at / WIDE * ROW_X + at % WIDE] = next_x[i];
+        space[buffer_at + at / WIDE_X * ROW_X + at % WIDE_X] = next_x[i];
     }
 }
 
@@ -249,91 +177,73 @@ void main()
     float touched = thread < LANES ? touch_record(LANE) : 0.0;
     rows = uint(args.n[N_PRODUCT_ROWS]), columns = uint(args.n[N_PRODUCT_COLUMNS]),
     n = uint(args.src[0].ne[3]);
-    uint parts = uint(args.n[N_PRODUCT_SPLITS]), down = (rows + TILE_M - 1) / TILE_M, g = group_index(),
-         tile = g / (down * parts) * down + g % down, part = g / down % parts; // neighbours share weights
-    r0 = g % down * TILE_M, j0 = g / (down * parts) * (GATED ? TILE_N / 2 : TILE_N);
+    uint down = (rows + TILE_M - 1) / TILE_M, g = group_index(), part = g / down % PARTS,
+         tile = g / (down * PARTS) * down + g % down; // neighbours share weights
+    r0 = g % down * TILE_M, j0 = g / (down * PARTS) * WIDE;
     if (j0 >= columns) return;
-    uint slices = (n + DEPTH - 1) / DEPTH, each = (slices + parts - 1) / parts, from = part * each,
-         to = min(from + each, slices), units = from < to ? (to - from) * UNITS : 0, now = 0;
+    uint slices = (n + UNIT - 1) / UNIT, each = (slices + PARTS - 1) / PARTS, from = part * each,
+         to = min(from + each, slices), units = from < to ? to - from : 0, now = 0;
     MatrixC acc[M][N];
     UNROLL for (uint i = 0; i < M; i++)
         UNROLL for (uint j = 0; j < N; j++) matrix_zero(acc[i][j]);
     find_weights();
     if (from < to) {
-        fetch_slice(from * DEPTH);
+        fetch_slice(from);
         find_x();
-        fetch_x(from * UNITS);
+        fetch_x(from);
         store_x(0);
     }
     barrier();
     [[dont_unroll]] for (uint s = from; s < to; s++) {
         take_slice();
-        if (s + 1 < to) fetch_slice((s + 1) * DEPTH);
-#ifndef BF16
-        if (K4) find_groups();
-#endif
-        UNROLL for (uint h = 0; h < UNITS; h++) {
-            uint u = (s - from) * UNITS + h, in_x = u % UNITS_X, at = now + in_x * (UNIT / 8);
-            bool more = u + UNITS_X - in_x < units;
-            if (in_x == 0 && more) fetch_x(from * UNITS + u + UNITS_X);
-            if (K4) {
-#ifndef BF16
-                UNROLL for (uint step = 0; step < 8; step++) {
-#define K4_WORD(i, byte)                                                                                     \
-    k4_pair(numbers[4 * (i) + h][step / 2], i, step % 2, byte)
-                    MULTIPLY(step, K4_WORD)
+        if (s + 1 < to) fetch_slice(s + 1);
+        uint u = s - from, in_x = u % UNITS_X, at = now + in_x * (UNIT / 8);
+        bool more = u + UNITS_X - in_x < units;
+        if (in_x == 0 && more) fetch_x(s + UNITS_X);
+        UNROLL for (uint half_unit = 0; half_unit < 2; half_unit++) {
+            uvec4 v[2 * PAIRS];
+            UNROLL for (uint i = 0; i < DIRECT_PAIRS; i++)
+                UNROLL for (uint e = 0; e < 2; e++) {
+                    uint vector = 2 * half_unit + e, k = s * UNIT + 32 * vector + 8 * (LANE % 4);
+                    v[2 * i + e] = numbers[4 * i + vector] & (k < n ? 0xffffffffu : 0u);
                 }
-#endif
-            } else {
-                UNROLL for (uint half_unit = 0; half_unit < 2; half_unit++) {
-                    uvec4 v[2 * PAIRS];
-                    UNROLL for (uint i = 0; i < DIRECT_PAIRS; i++)
-                        UNROLL for (uint e = 0; e < 2; e++) {
-                            uint vector = 2 * half_unit + e, k = s * DEPTH + 32 * vector + 8 * (LANE % 4);
-                            v[2 * i + e] = numbers[4 * i + vector] & (k < n ? 0xffffffffu : 0u);
-                        }
-                    UNROLL for (uint i = 0; i < RUN_PAIRS; i++) {
-                        uint k = s * DEPTH + run_element(half_unit), kept = k < n ? 0xffffffffu : 0u;
-                        if (Q6) {
-                            Run16 run = first[i];
-                            if (half_unit != 0) run.s = second[i].s;
-                            float d = half_bits(run.s.y) * float(bitfieldExtract(int(run.s.x), 0, 8));
-                            UNROLL for (uint e = 0; e < 8; e++)
-                                v[2 * i + e / 4][e % 4] =
-                                    q6_pair(run.v[e / 2], run.h[e / 2] >> LANE % 4 / 2 * 2, d, half_unit,
-                                            e % 2);
-                        } else if (CODES) {
-                            Run16 run = first[i];
-                            if (half_unit != 0) run = second[i];
-                            Codes16 c = codes_of(TYPE, run, k);
-                            v[2 * i] = pack_codes(c, 0) & kept;
-                            v[2 * i + 1] = pack_codes(c, 8) & kept;
-                        } else {
-                            v[2 * i] = numbers[4 * i + 2 * half_unit];
-                            v[2 * i + 1] = numbers[4 * i + 2 * half_unit + 1];
-                        }
-                    }
-                    UNROLL for (uint step = 0; step < 4; step++) {
-#define RUN_WORD(i, which) v[2 * (i) + step / 2][2 * (step % 2) + (which)]
-                        MULTIPLY(4 * half_unit + step, RUN_WORD)
-                    }
+            UNROLL for (uint i = 0; i < RUN_PAIRS; i++) {
+                uint k = s * UNIT + run_element(half_unit), kept = k < n ? 0xffffffffu : 0u;
+                if (CODES) {
+                    Run16 run = first[i];
+                    if (half_unit != 0) run = second[i];
+                    Codes16 c = codes_of(TYPE, run, k);
+                    v[2 * i] = pack_codes(c, 0) & kept;
+                    v[2 * i + 1] = pack_codes(c, 8) & kept;
+                } else {
+                    v[2 * i] = numbers[4 * i + 2 * half_unit];
+                    v[2 * i + 1] = numbers[4 * i + 2 * half_unit + 1];
                 }
             }
-            if (in_x == UNITS_X - 1 && more) {
-                now = BUFFER_X - now;
-                store_x(now);
-                barrier();
+            UNROLL for (uint step = 0; step < 4; step++) {
+                MatrixA a[M];
+                UNROLL for (uint i = 0; i < M; i++)
+                    matrix_a(a[i], at + 16 * i * ROW_X + 2 * (4 * half_unit + step), ROW_X);
+                UNROLL for (uint j = 0; j < N; j++) {
+                    MatrixB b;
+                    uint w[4];
+                    UNROLL for (uint i = 0; i < 4; i++)
+                        w[i] = v[2 * (2 * j + i / 2) + step / 2][2 * (step % 2) + i % 2];
+                    matrix_b_fragment(b, SPACE + FRAGMENT_SPACE * team, w);
+                    UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
+                }
             }
         }
+        if (in_x == UNITS_X - 1 && more) {
+            now = BUFFER_X - now;
+            store_x(now);
+            barrier();
+        }
     }
+    UNROLL for (uint i = 0; i < M; i++)
+        UNROLL for (uint j = 0; j < N; j++) matrix_elements(total[i * N + j], acc[i][j]);
+    load_early();
+    bool last = add_parts(tile, part);
     barrier(); // sums take the place of x
-    uint64_t sums = sums_of_tile(tile, parts);
-    uint own = team * 16 * SUMS_ROW;
-    UNROLL for (uint i = 0; i < M; i++) {
-        UNROLL for (uint j = 0; j < N; j++) matrix_c(own + 4 * j, SUMS_ROW, acc[i][j]);
-        matrix_sync();
-        store_strip(i, own, sums + part * (4 * TILE_M * TILE_N));
-        matrix_sync();
-    }
-    finish_part(sums, tile, parts, touched);
+    if (last) finish_tile(touched);
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMM of up to 64 rows with cooperative matrices (gemm_skinny.comp). convert_16bit.comp writes x to scratch
-// first, a norm included. Operands are bf16 if all weights are BF16, and f16 otherwise, as in gemm_coopmat.c.
+// GEMM of up to 64 rows with cooperative matrices (gemm_skinny.comp, gemm_fragment.comp,
+// gemm_fragment_k.comp). convert_16bit.comp writes x to scratch first, a norm included. Operands are bf16 if
+// all weights are BF16, and f16 otherwise, as in gemm_coopmat.c.
 #include "backends/vulkan/product/product.h"
 #include "core/device.h"
 #include "ops/ops.h"
@@ -21,9 +22,14 @@ enum {
 // 1743, gemm_fragment.comp 1819, 2407, 2986.
 enum { MIN_ROWS_QUANTISED = 5, MIN_ROWS_FRAGMENTS = 3, MIN_ROWS_PLAIN = 3 };
 enum { MIN_SLICES = 2 }; // of a part
+// gemm_fragment_k.comp: vectors of a row of x in a unit of half a block; invocations of a subgroup.
+enum { ROW_OF_UNIT = 18, LANES = 32 };
 // Constants of the shader.
 enum { C_TILE = 2, C_THREADS = 4, C_FORM };
-enum { DIRECT = 128 }; // a bit of C_FORM beside those of finish.glsl
+// Of fragment_sums.glsl: the bits of C_TILE from there on; a bit of TN_VK_LAYOUT.
+enum { TILE_PARTS = 20, ROWS_ALIGNED = 2 };
+// A bit of C_FORM beside those of finish.glsl, of gemm_fragment.comp and gemm_fragment_k.comp.
+enum { DIRECT = 128, ORDERED = 128 };
 
 // Blocks of 16 rows, matrices of 16 columns of a subgroup, subgroups, pieces of x of 128 elements in shared
 // memory (gemm_fragment.comp has two such buffers), and workgroups that a product is divided into if its
@@ -33,10 +39,11 @@ enum { DIRECT = 128 }; // a bit of C_FORM beside those of finish.glsl
 typedef struct tile {
     int32_t m, n, teams, pieces, groups;
 } tile;
+typedef enum operands { IN_MEMORY, FRAGMENTS, K_QUANTS } operands;
 typedef struct form {
     int32_t shader;
-    bool fragments; // weights stay in registers, and x has an order of its own
-    tile first;     // of up to 16 rows; the others are those of `tiles`
+    operands operands; // but for IN_MEMORY weights stay in registers, and x has an order of its own
+    tile first;        // of up to 16 rows; the others are those of `tiles`
 } form;
 static const tile tiles[] = {
     {2, 1, 16, 1, 132}, // 32 x 256
@@ -45,10 +52,12 @@ static const tile tiles[] = {
 };
 enum { N_TILES = 1 + TN_COUNT(tiles) };
 // In registers, other tiles were up to 17 % slower on an H100.
-static const form in_memory = {TN_VK_SHADER_gemm_skinny_f16, false, {1, 1, 8, 1, 264}}; // 16 x 128
-static const form in_memory_bf16 = {TN_VK_SHADER_gemm_skinny_bf16, false, {1, 1, 8, 1, 264}};
-static const form in_registers = {TN_VK_SHADER_gemm_fragment_f16, true, {1, 1, 16, 2, 132}}; // 16 x 256
-static const form in_registers_bf16 = {TN_VK_SHADER_gemm_fragment_bf16, true, {1, 1, 16, 2, 132}};
+static const form in_memory = {TN_VK_SHADER_gemm_skinny_f16, IN_MEMORY, {1, 1, 8, 1, 264}}; // 16 x 128
+static const form in_memory_bf16 = {TN_VK_SHADER_gemm_skinny_bf16, IN_MEMORY, {1, 1, 8, 1, 264}};
+static const form in_registers = {TN_VK_SHADER_gemm_fragment_f16, FRAGMENTS, {1, 1, 16, 2, 132}}; // 16 x 256
+static const form in_registers_bf16 = {TN_VK_SHADER_gemm_fragment_bf16, FRAGMENTS, {1, 1, 16, 2, 132}};
+
+static const form of_k_quants = {TN_VK_SHADER_gemm_fragment_k, K_QUANTS, {1, 1, 8, 2, 264}}; // 16 x 128
 
 static bool accepts(const tn_step *step, tn_dtype element, int32_t min_quantised)
 {
@@ -79,6 +88,15 @@ bool tn_vk_accepts_gemm_fragment_f16(const tn_step *step)
     return accepts(step, TN_TYPE_F16, MIN_ROWS_FRAGMENTS);
 }
 
+// Gate and up have the same type.
+bool tn_vk_accepts_gemm_fragment_k(const tn_step *step)
+{
+    tn_product p = tn_product_get(step);
+    bool all = !p.glu || p.w[0]->dtype == p.w[1]->dtype;
+    for (int32_t i = 0; i < p.n_weights; i++) all = all && tn_vk_is_in_chunks(p.w[i]->dtype);
+    return all && accepts(step, TN_TYPE_F16, MIN_ROWS_FRAGMENTS);
+}
+
 static int32_t tile_threads(const tn_vk *v, const tile *t)
 {
     return v->coopmat.subgroup * t->teams;
@@ -90,8 +108,10 @@ static bool fits(const tn_vk *v, const form *f, const tile *t)
 {
     int64_t weights = (int64_t)t->teams * SIZE * t->n * (DEPTH / 16 + 1),
             x = (int64_t)SIZE * t->m * (t->pieces * DEPTH / 8 + 1),
-            sums = (int64_t)t->teams * SIZE * (4 * t->n + 1),
-            size = f->fragments ? TN_MAX(2 * x, sums) : weights + x;
+            row_x = f->operands == K_QUANTS ? ROW_OF_UNIT + 1 : t->pieces * DEPTH / 8 + 1,
+            row_sums = (int64_t)t->teams * 4 * t->n + 1,
+            size =
+                f->operands == IN_MEMORY ? weights + x : (int64_t)SIZE * t->m * TN_MAX(2 * row_x, row_sums);
     return (size + 1) * VECTOR <= v->max_shared && tile_threads(v, t) <= (int32_t)v->max_threads;
 }
 
@@ -132,23 +152,32 @@ static int64_t sums_of(const tn_product *p, int32_t i, const tile *t, int64_t pa
     return tn_vk_div_up(tiles_of(p, i, t) * parts * size, ALIGNMENT) * ALIGNMENT;
 }
 
+// One order for all results.
+static int32_t order_of_k_quants(const tn_product *p)
+{
+    for (int32_t j = 0; j < p->n_results; j++)
+        if (p->w[j]->dtype != TN_TYPE_Q6_K) return TN_VK_ORDER_K_QUANT;
+    return TN_VK_ORDER_Q6_K;
+}
+
 // The order of x for the weights of result i: what gemm_fragment.comp has an invocation load of them.
-static int32_t order_of(const tn_product *p, int32_t i, tn_dtype element)
+static int32_t order_of(const tn_product *p, int32_t i, const form *f, tn_dtype element)
 {
     const tn_view *w = p->w[i], *up = p->glu ? p->w[1] : w;
     enum { RUN = 16, RUN_K_QUANT = 32, RUN_Q6_K = 64 };
+    if (f->operands == IN_MEMORY) return TN_VK_ORDER_NONE;
+    if (f->operands == K_QUANTS) return order_of_k_quants(p);
     if (w->dtype != up->dtype) return RUN;
     if (w->dtype == element && tn_vk_aligned_elems(w, 8) && tn_vk_aligned_elems(up, 8))
         return TN_VK_ORDER_VECTORS;
     switch (w->dtype) {
-    case TN_TYPE_Q4_K:
-        return element == TN_TYPE_F16 ? TN_VK_ORDER_Q4_K : RUN_K_QUANT;
     case TN_TYPE_Q2_K:
     case TN_TYPE_Q3_K:
+    case TN_TYPE_Q4_K:
     case TN_TYPE_Q5_K:
         return RUN_K_QUANT;
     case TN_TYPE_Q6_K:
-        return element == TN_TYPE_F16 ? TN_VK_ORDER_Q6_K : RUN_Q6_K;
+        return RUN_Q6_K;
     default:
         return RUN;
     }
@@ -159,23 +188,27 @@ typedef struct copies {
     int32_t n, order[TN_MAX_DST], of[TN_MAX_DST]; // of: the copy of a result
     int64_t size;                                 // bytes of one
 } copies;
-static copies find_copies(const tn_step *step, const tn_product *p, const form *f, tn_dtype element)
+static copies find_copies(const tn_step *step, const tn_product *p, const form *f, const tile *t,
+                          tn_dtype element)
 {
     copies c = {0};
     for (int32_t i = 0; i < p->n_results; i++) {
-        int32_t order = f->fragments ? order_of(p, i, element) : TN_VK_ORDER_NONE, k = 0;
+        int32_t order = order_of(p, i, f, element), k = 0;
         while (k < c.n && c.order[k] != order) k++;
         if (k == c.n) c.order[c.n++] = order;
         c.of[i] = k;
+        c.size = TN_MAX(c.size, tn_vk_convert_16bit_size(step, order));
     }
-    c.size = tn_vk_div_up(tn_vk_convert_16bit_size(step, c.order[0]), ALIGNMENT) * ALIGNMENT;
+    // What a workgroup loads behind the last rows of the last unit.
+    if (f->operands == K_QUANTS) c.size += (t->teams * LANES / SIZE + SIZE * t->m) * ROW_OF_UNIT * VECTOR;
+    c.size = tn_vk_div_up(c.size, ALIGNMENT) * ALIGNMENT;
     return c;
 }
 
-static void launch_result(const tn_step *step, const tn_product *p, int32_t i, const tile *t, int64_t parts,
-                          const copies *x, tn_vk_dispatch *d)
+static void launch_result(const tn_step *step, const tn_product *p, int32_t i, const form *f, const tile *t,
+                          int64_t parts, const copies *x, tn_vk_dispatch *d)
 {
-    int32_t *c = d->constants, *n = d->args.n;
+    int32_t *c = d->constants, *n = d->args.n, order = x->order[x->of[i]];
     int64_t at = x->n * x->size, counter = 0;
     for (int32_t r = 0; r < i; r++) {
         at += sums_of(p, r, t, parts);
@@ -186,8 +219,15 @@ static void launch_result(const tn_step *step, const tn_product *p, int32_t i, c
     bool gated = p->glu != NULL;
     c[C_TILE] = t->m | t->n << 4 | t->teams << 8 | t->pieces << 16;
     c[C_THREADS] = tile_threads(d->v, t);
-    c[C_FORM] = tn_vk_finish_form(p, d) | (x->order[x->of[i]] == TN_VK_ORDER_VECTORS ? DIRECT : 0);
+    c[C_FORM] = tn_vk_finish_form(p, d) | (order == TN_VK_ORDER_VECTORS ? DIRECT : 0) |
+                (order == TN_VK_ORDER_Q6_K ? ORDERED : 0);
     c[TN_VK_LAYOUT] = tn_vk_aligned_elems(p->w[i], 8) && (!gated || tn_vk_aligned_elems(p->w[1], 8));
+    if (f->operands != IN_MEMORY) {
+        bool aligned =
+            tn_vk_aligned_elems(p->y[i], 4) && (!p->residual || tn_vk_aligned_elems(p->residual, 4));
+        c[C_TILE] |= (int32_t)parts << TILE_PARTS;
+        c[TN_VK_LAYOUT] |= aligned ? ROWS_ALIGNED : 0;
+    }
     n[TN_VK_N_PRODUCT_SPLITS] = (int32_t)parts;
     n[TN_VK_N_PRODUCT_SUMS] = (int32_t)(at / ALIGNMENT);
     n[TN_VK_N_PRODUCT_COUNTERS] = (int32_t)counter;
@@ -200,7 +240,7 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, const fo
 {
     tn_product p = tn_product_get(step), like = tn_product_get(d->like);
     const tile *t = select_tile(d->v, f, &like);
-    copies x = find_copies(step, &like, f, element);
+    copies x = find_copies(step, &like, f, t, element);
     int64_t parts = parts_of(&like, t);
     d->scratch = x.n * x.size;
     for (int32_t r = 0; r < p.n_results; r++) {
@@ -211,7 +251,7 @@ static int32_t launch(const tn_step *step, int32_t i, tn_dtype element, const fo
         tn_vk_launch_convert_16bit(step, element, TOP, x.order[i], d);
         d->args.n[TN_VK_N_PRODUCT_COPY] = (int32_t)(i * x.size / ALIGNMENT);
     } else {
-        launch_result(step, &p, i - x.n, t, parts, &x, d);
+        launch_result(step, &p, i - x.n, f, t, parts, &x, d);
         d->shader = f->shader;
     }
     return x.n + p.n_results;
@@ -235,4 +275,9 @@ int32_t tn_vk_launch_gemm_fragment_f16(const tn_step *step, int32_t i, tn_vk_dis
 int32_t tn_vk_launch_gemm_fragment_bf16(const tn_step *step, int32_t i, tn_vk_dispatch *d)
 {
     return launch(step, i, TN_TYPE_BF16, &in_registers_bf16, d);
+}
+
+int32_t tn_vk_launch_gemm_fragment_k(const tn_step *step, int32_t i, tn_vk_dispatch *d)
+{
+    return launch(step, i, TN_TYPE_F16, &of_k_quants, d);
 }

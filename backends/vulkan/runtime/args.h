@@ -63,7 +63,7 @@ enum {
 };
 
 // Orders of the elements of x (product/convert_16bit.comp).
-enum { TN_VK_ORDER_NONE, TN_VK_ORDER_VECTORS, TN_VK_ORDER_Q4_K, TN_VK_ORDER_Q6_K };
+enum { TN_VK_ORDER_NONE, TN_VK_ORDER_VECTORS, TN_VK_ORDER_K_QUANT, TN_VK_ORDER_Q6_K };
 
 // A weight in planes (backends/planes.def): plane p of row r starts at plane[p] + r * row_size[p].
 enum { TN_VK_MAX_PLANES = 4, TN_VK_MAX_WEIGHTS = 2, TN_VK_PARAMS = 32, TN_VK_NUMBERS = 20 };

@@ -17,7 +17,7 @@
 
 enum {
     CAP_TOKENS = 140, // more than a tile of the products with many rows
-    CAP_COLUMNS = 270,
+    CAP_COLUMNS = 276, // rows of results are whole runs of 4, as layouts may promise, and not of 8
     CAP_STAGED = 288, // columns of a result that is staged too, which has whole groups of 32
     CAP_COMMON = 512, // whole blocks of every type
     COMMON_UNIT = 64, // products have pipelines of their own where it divides the common dimension

@@ -187,6 +187,10 @@ float over_row(float v, bool adds)
 #define matrix_multiply(a, b, c)         c = coopMatMulAddNV(a, b, c)
 #define matrix_zero(m)                   m = MatrixC(0.0)
 #define FRAGMENT_SPACE                   0
+#define LANE_ROWS                        2
+#define LANE_ROW(h)                      (LANE / 4 + 8 * (h))
+#define LANE_COLUMN(e)                   (LANE % 4 * 2 + (e) % 2 + (e) / 2 % 2 * 8)
+#define matrix_elements(to, m)           [[unroll]] for (int e = 0; e < 8; e++) to[e] = m[e]
 #define matrix_b_fragment(m, where, w)                                                                \
     [[unroll]] for (int word = 0; word < 4; word++) {                                                        \
         f16vec2 two = unpackFloat2x16(w[word]);                                                              \
