@@ -9,8 +9,8 @@
 // the order of product/convert_16bit.comp; w [columns, n] of any type, in planes. What follows the sums:
 // finish.glsl.
 //
-// Work: the columns are divided into tiles and the common dimension into args.n[N_PRODUCT_SPLITS] parts; a
-// workgroup multiplies one part of one tile. Each of its subgroups has 16 N columns. An invocation loads
+// Work: the columns are divided into tiles and the common dimension into PARTS; a workgroup multiplies one
+// part of one tile. Each of its subgroups has 16 N columns. An invocation loads
 // packed weights of two columns, expands them and puts them into the matrix itself, as its elements of it,
 // because the order of x makes up for which elements of the common dimension those are. So weights pass no
 // shared memory. The next slice of weights is in flight to registers meanwhile, as are the next elements of

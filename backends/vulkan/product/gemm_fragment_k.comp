@@ -19,9 +19,9 @@
 // them. With t = LANE % 4 these are four runs of 16, run v of unit u from element 128 (t / 2) + 64 u + 32 v +
 // 16 (t % 2) on, because these are the halves of 32 bytes of codes. Of Q6_K these bytes have 32 v and 64 u;
 // where x was converted for weights of Q6_K alone (ORDER_Q6_K), u and v change places, so that a unit needs
-// one vector of codes and fewer registers. The next block of weights is in flight to
-// registers meanwhile. All subgroups read x from shared memory, in units of half a block: two buffers, and
-// the unit behind these in flight to registers. Sums of parts meet in scratch (fragment_sums.glsl).
+// one vector of codes and fewer registers. The next block of weights is in flight to registers meanwhile. All
+// subgroups read x from shared memory, in units of half a block: two buffers, and the unit behind these in
+// flight to registers. Sums of parts meet in scratch (fragment_sums.glsl).
 //
 // Bytes: the weights once, x once for each tile of columns, 8 for each sum of a part. Limit: instructions,
 // multiplications, shared memory and the way from the second cache, which take a third to a half of the time
@@ -120,7 +120,8 @@ void fetch_weights(bool more)
     }
 }
 
-// Operations on two f16 numbers in a word.
+// Operations on two f16 numbers in a word. (lavapipe 22.3 multiplied wrongly by a word that is a constant, so
+// times_one takes a number.)
 uint times(uint a, uint b)
 {
 #ifdef EMULATED
@@ -236,8 +237,8 @@ void fetch_x(uint u)
 {
     uint64_t at = x_at + uint64_t(u) * uint64_t(unit_size) + 16 * (thread / USED * UNIT + thread % USED);
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
-        uint e = thread + i * THREADS;
-        next_x[i] = load_u128(IS_Q6 ? at + 16 * (i * (THREADS / USED) * UNIT) : at + 16 * i * THREADS);
+        // With Q6_K sums are left out of the THREADS / 16 rows that are loaded at once.
+        next_x[i] = load_u128(at + 16 * i * (IS_Q6 ? THREADS / 16 * UNIT : THREADS));
     }
 }
 void store_x(uint buffer_at)

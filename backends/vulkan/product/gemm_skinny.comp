@@ -47,7 +47,6 @@ const uint N_VECTORS = DIRECT ? VECTORS : 0, N_PAIRS = DIRECT ? 0 : PAIRS; // th
 #define CODES  (TYPE == TYPE_UP && HAS_CODES(TYPE))
 MATRIX_SPACE(X + TILE_M * ROW_X)
 
-
 // --- sums ----------------------------------------------------------------------------------------------
 // Sums of all parts go to scratch; the workgroup of a tile that is ready last adds them, in the order of the
 // parts.
