@@ -62,12 +62,10 @@ const uint MAX_HEADS = 4, MAX_CHUNKS = 16, MAX_KEYS = 8, MAX_TEAMS = 128;
 
 shared float team_sums[gl_WorkGroupSize.x * HEADS * 8 * CHUNKS_V], tops[MAX_TEAMS][MAX_HEADS],
     sums[MAX_TEAMS][MAX_HEADS];
-shared uint ready; // how many workgroups of this token were ready before this one
 
 // What workgroups write for each other.
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Exchanged { float v; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Counter { uint v; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer ExchangedFour { vec4 v; };
+#include "backends/vulkan/shaders/last_workgroup.glsl"
 
 #include "backends/vulkan/attention/attention_rope.glsl"
 
@@ -402,13 +400,7 @@ void main()
         bool whole = PHASES == 0 || used == 1 || phase == 1;
         store(whole, ends, first_part + split, stride);
         if (whole) break;
-        memoryBarrierBuffer();
-        barrier();
-        if (t == 0) ready = atomicAdd(Counter(places.counters).v, 1u);
-        barrier();
-        if (ready + 1 < used) return;
-        memoryBarrierBuffer();
-        if (t == 0) Counter(places.counters).v = 0; // for the next step
+        if (!is_last_workgroup(places.counters, used, t == 0)) return;
     }
     if (!STAGES) return;
     row_here = token;

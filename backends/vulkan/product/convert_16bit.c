@@ -40,8 +40,8 @@ void tn_vk_launch_convert_16bit(const tn_step *step, tn_dtype element, int32_t t
 int64_t tn_vk_convert_16bit_size(const tn_step *step, int32_t order)
 {
     int64_t rows = tn_view_n_rows(&step->src[0]),
-            unit = order == TN_VK_ORDER_NONE ? ROW_ELEMS : ORDERED_ELEMS,
+            multiple = order == TN_VK_ORDER_NONE ? ROW_ELEMS : ORDERED_ELEMS,
             sums = order == TN_VK_ORDER_K_QUANT || order == TN_VK_ORDER_Q6_K ? SUMS_OF_BLOCK : 0,
-            row = tn_vk_div_up(step->src[0].ne[3], unit) * (unit + sums) * 2;
+            row = tn_vk_div_up(step->src[0].ne[3], multiple) * (multiple + sums) * 2;
     return tn_vk_div_up(rows * (int64_t)sizeof(float), ALIGNMENT) * ALIGNMENT + rows * row;
 }

@@ -14,12 +14,12 @@
 // ORDER: that of elements for gemm_fragment.comp, in blocks of 256. Of 16 elements that a matrix
 // multiplies, the invocations t = 0 .. 3 of a column have 2 t, 2 t + 1, 2 t + 8 and 2 t + 9; so consecutive
 // elements of a weight that one invocation has loaded are to be there.
-//   16, 32, 64: runs of 16, that far apart from the next run of the invocation, in units of 128 elements
+//   16, 32, 64: runs of 16, that far apart from the next run of the invocation, in slices of 128 elements
 //   ORDER_VECTORS: every fourth vector of 8
 //   ORDER_K_QUANT, ORDER_Q6_K: for gemm_fragment_k.comp, which says which 64 elements of a block of 256 an
-//     invocation has, in units of half a block; elements 1 and 2 of four change places. Unit u of row r
-//     starts at u * rows + r times its size. Behind its elements are the sums of its 8 runs of 16 divided by
-//     32, then what each of these has lost by rounding. A row with NaN or an infinite number gets NaN as its
+//     invocation has, by half blocks; elements 1 and 2 of four change places. Half block h of row r starts
+//     at h * rows + r times its size. Behind its elements are the sums of its 8 runs of 16 divided by 32,
+//     then what each of these has lost by rounding. A row with NaN or an infinite number gets NaN as its
 //     factor.
 //
 // Work: one workgroup for each row. Bytes: 4 or 8 read (f16, norm: two passes) and 2 written for each
@@ -35,10 +35,10 @@ layout(constant_id = 1) const int TOP = 14;
 layout(constant_id = 2) const int ORDER = 0;   // of the elements: ORDER_*
 layout(constant_id = 3) const int ALIGNED = 0; // rows of x are whole runs of 4 and start aligned to 16 bytes
 layout(constant_id = 5) const int HAS_NORM = 0;
-// Elements of a unit with what is behind it; how far apart the fours of an invocation are: with units it has
-// runs of 16.
-const bool UNITS = ORDER == ORDER_K_QUANT || ORDER == ORDER_Q6_K;
-const uint UNIT = 144, FIRST = UNITS ? 16 : 4, NEXT = UNITS ? 4 : 4 * THREADS;
+// Elements of half a block with the sums behind it; how far apart the fours of an invocation are: by half
+// blocks it has runs of 16.
+const bool BY_HALVES = ORDER == ORDER_K_QUANT || ORDER == ORDER_Q6_K;
+const uint HALF_SIZE = 144, FIRST = BY_HALVES ? 16 : 4, NEXT = BY_HALVES ? 4 : 4 * THREADS;
 #include "backends/vulkan/shaders/reduce.glsl"
 
 vec4 four(uint64_t row, uint k, uint n)
@@ -71,9 +71,9 @@ uint place_of(uint k, out uint apart)
 // Writes a run of 16 elements. The pairs of its fours are 32 apart, the two pairs of a four 8.
 void store_run(uint64_t to, const vec4 v[AHEAD], uint k, uint r, uint rows)
 {
-    const uint FIRST_OF_UNIT = ORDER == ORDER_Q6_K ? 32 : 64, FIRST_OF_RUN = 96 - FIRST_OF_UNIT;
-    uint within = k % 256, t = within / 128 * 2 + within / 16 % 2, unit = within / FIRST_OF_UNIT % 2,
-         run = within / FIRST_OF_RUN % 2, start = ((k / 256 * 2 + unit) * rows + r) * UNIT;
+    const uint HALVES_APART = ORDER == ORDER_Q6_K ? 32 : 64, RUNS_APART = 96 - HALVES_APART;
+    uint within = k % 256, t = within / 128 * 2 + within / 16 % 2, second = within / HALVES_APART % 2,
+         run = within / RUNS_APART % 2, start = ((k / 256 * 2 + second) * rows + r) * HALF_SIZE;
     // It hides from the compiler that these numbers were floats: it would leave out their rounding.
     const uint zero = uint(args.src[0].pad);
     float sum = 0.0;
@@ -98,7 +98,7 @@ void main()
     if (r >= rows) return;
     uint64_t x = args.src[0].data + uint64_t(r) * uint64_t(args.n[N_PRODUCT_X_STRIDE]);
     uint64_t copy = args.scratch + 256 * uint64_t(max(args.n[N_PRODUCT_COPY], 0)),
-             to = copy + (uint64_t(rows) * 4 + 255) / 256 * 256 + (UNITS ? 0 : uint64_t(r) * stride * 2);
+             to = copy + (uint64_t(rows) * 4 + 255) / 256 * 256 + (BY_HALVES ? 0 : uint64_t(r) * stride * 2);
     float power = 1.0, back = 1.0, factor = 1.0;
     const bool normed = HAS_NORM != 0;
     uint64_t weights = normed ? args.src[args.n[N_PRODUCT_NORM]].data : x;
@@ -115,14 +115,14 @@ void main()
                 v[a] = abs(v[a] * w[a]);
                 [[unroll]] for (uint i = 0; i < 4; i++)
                     if (v[a][i] <= 3.40282347e38) most = max(most, v[a][i]);
-                    else if (UNITS) most = uintBitsToFloat(0x7f800000u);
+                    else if (BY_HALVES) most = uintBitsToFloat(0x7f800000u);
             }
         }
         most = reduce_max(most);
         if (normed) factor = inversesqrt(reduce_sum(squares) / float(n) + param_f(args.n[N_PRODUCT_EPS]));
         most *= factor;
         int e = max(int(floatBitsToUint(most) >> 23) - 127, -112);
-        if (UNITS && isinf(most)) {
+        if (BY_HALVES && isinf(most)) {
             back = uintBitsToFloat(0x7fc00000u);
         } else if (ELEMENT == TYPE_F16 && most > 0.0) {
             power = uintBitsToFloat(uint(TOP - e + 127) << 23);
@@ -138,7 +138,7 @@ void main()
             if (normed) v[a] *= four(weights, k, n);
             v[a] *= power;
         }
-        if (UNITS) {
+        if (BY_HALVES) {
             store_run(to, v, k0, r, rows);
             continue;
         }

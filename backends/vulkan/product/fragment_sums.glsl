@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The tenon authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows the multiplication in GEMM of few rows whose invocations know which elements of a matrix they
+// What follows the multiplication in skinny GEMM whose invocations know which elements of a matrix they
 // have, and whose common dimension is divided into PARTS, each by a workgroup. Sums of all parts go to
-// scratch, in the order in which invocations have them; the workgroup of a tile that is ready last adds them,
-// in the order of the parts. Results go through shared memory, so that rows are written in runs.
+// scratch, in the order in which invocations have them; the last workgroup of a tile adds them, in the order
+// of the parts. Results go through shared memory, so that rows are written in runs.
 //
 // The including shader has M blocks of 16 rows, N matrices of 16 columns of a subgroup, TEAMS subgroups,
 // ROW_SUMS vectors for a row of sums in shared memory, WIDE columns of results, and ROWS_ALIGNED: rows of
 // results and of a residual are whole runs of 4 and start at multiples of 16 bytes. What follows the sums:
 // finish.glsl.
-layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer ExchangedFour { vec4 v; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Counter { uint v; };
-shared uint ready;
+#include "backends/vulkan/shaders/last_workgroup.glsl"
 
 uint thread = gl_LocalInvocationID.x, team = thread / LANES, columns, rows, r0, j0;
 // Of matrix j of block i of rows: total[i * N + j].
@@ -56,13 +54,7 @@ bool add_parts(uint tile, uint part)
         ExchangedFour(at + 16 * ((part * VECTORS + i) * THREADS)).v =
             vec4(total[i / 2][e], total[i / 2][e + 1], total[i / 2][e + 2], total[i / 2][e + 3]);
     }
-    memoryBarrierBuffer();
-    barrier();
-    if (thread == 0) ready = atomicAdd(Counter(counter).v, 1u);
-    barrier();
-    if (ready + 1 < PARTS) return false;
-    memoryBarrierBuffer();
-    if (thread == 0) Counter(counter).v = 0; // for the next step
+    if (!is_last_workgroup(counter, PARTS, thread == 0)) return false;
     UNROLL for (uint i = 0; i < M * N; i++)
         [[unroll]] for (uint e = 0; e < 8; e++) total[i][e] = 0.0;
     [[dont_unroll]] for (uint s = 0; s < PARTS; s += AT_ONCE) {

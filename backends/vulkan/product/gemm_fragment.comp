@@ -41,19 +41,19 @@ layout(constant_id = 5) const int FORM = 0;
 layout(local_size_x_id = 4) in;
 #include "backends/vulkan/product/finish.glsl"
 
-// Blocks of 16 rows; matrices of 16 columns of a subgroup; subgroups; units of 128 elements in a buffer of
+// Blocks of 16 rows; matrices of 16 columns of a subgroup; subgroups; slices of 128 elements in a buffer of
 // x; parts of the common dimension.
-const uint M = TILE & 15u, N = TILE >> 4 & 15u, TEAMS = TILE >> 8 & 255u, UNITS_X = TILE >> 16 & 15u,
+const uint M = TILE & 15u, N = TILE >> 4 & 15u, TEAMS = TILE >> 8 & 255u, SLICES_X = TILE >> 16 & 15u,
            PARTS = TILE >> 20;
 const bool ALIGNED = (LAYOUT & 1) != 0, ROWS_ALIGNED = (LAYOUT & 2) != 0;
-const uint THREADS = LANES * TEAMS, TILE_M = 16 * M, TILE_N = 16 * N * TEAMS, UNIT = 128;
+const uint THREADS = LANES * TEAMS, TILE_M = 16 * M, TILE_N = 16 * N * TEAMS, SLICE = 128;
 const bool DIRECT = (FORM & 128) != 0;
 #define CODES (TYPE == TYPE_UP && HAS_CODES(TYPE))
 // Sizes in shared memory, in vectors of 16 bytes. Rows have one more than they need, so that no two rows of
 // a matrix share banks.
-const uint ROW_X = UNITS_X * UNIT / 8 + 1, BUFFER_X = TILE_M * ROW_X, ROW_SUMS = TILE_N / 4 + 1,
+const uint ROW_X = SLICES_X * SLICE / 8 + 1, BUFFER_X = TILE_M * ROW_X, ROW_SUMS = TILE_N / 4 + 1,
            SPACE = 2 * BUFFER_X > TILE_M * ROW_SUMS ? 2 * BUFFER_X : TILE_M * ROW_SUMS;
-const uint LOADS_X = TILE_M * UNITS_X * (UNIT / 8) / THREADS;
+const uint LOADS_X = TILE_M * SLICES_X * (SLICE / 8) / THREADS;
 // Columns of an invocation.
 const uint PAIRS = 2 * N, DIRECT_PAIRS = DIRECT ? PAIRS : 0, RUN_PAIRS = DIRECT ? 0 : PAIRS;
 // Columns of results: with a GLU half of the tile's columns are of gate, half of up.
@@ -72,7 +72,7 @@ uint n, padded; // elements of a row, and of one of x as it was converted
 
 // --- weights -------------------------------------------------------------------------------------------
 
-// How far apart the two runs of 16 are that an invocation has of a column and a unit.
+// How far apart the two runs of 16 are that an invocation has of a column and a slice.
 uint apart()
 {
     uint far = TYPE <= TYPE_Q8_0 ? 16 : TYPE == TYPE_Q6_K ? 64 : 32;
@@ -82,7 +82,7 @@ uint apart()
 // Whether the same 16 bytes have the codes of both.
 const bool HALVES = TYPE != TYPE_Q8_0 && TYPE != TYPE_Q2_K && TYPE != TYPE_Q3_K;
 
-// Where in the unit run 0 or 1 of the invocation begins.
+// Where in the slice run 0 or 1 of the invocation begins.
 uint run_element(uint part)
 {
     uint e = 16 * (LANE % 4), far = apart();
@@ -102,10 +102,10 @@ void find_weights()
     }
 }
 
-// Starts the loads of the weights of unit u. Types without codes are expanded at once.
-void fetch_slice(uint u)
+// Starts the loads of the weights of slice s. Types without codes are expanded at once.
+void fetch_slice(uint s)
 {
-    uint k0 = UNIT * u;
+    uint k0 = SLICE * s;
     UNROLL for (uint i = 0; i < DIRECT_PAIRS; i++)
         UNROLL for (uint v = 0; v < 4; v++) {
             uint k = k0 + 32 * v + 8 * (LANE % 4);
@@ -144,7 +144,7 @@ void take_slice()
 
 // --- multiplication ------------------------------------------------------------------------------------
 
-const uint WIDE_X = UNITS_X * (UNIT / 8);
+const uint WIDE_X = SLICES_X * (SLICE / 8);
 void find_x()
 {
     padded = (n + 255) / 256 * 256;
@@ -156,11 +156,11 @@ void find_x()
     }
 }
 
-// Starts the loads of the elements of x from unit u on, as many as fit in a buffer.
-void fetch_x(uint u)
+// Starts the loads of the elements of x from slice s on, as many as fit in a buffer.
+void fetch_x(uint s)
 {
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
-        uint k = UNIT * u + 8 * ((thread + i * THREADS) % WIDE_X);
+        uint k = SLICE * s + 8 * ((thread + i * THREADS) % WIDE_X);
         next_x[i] = load_u128(from_x[i] + 2 * min(k, padded - 8));
     }
 }
@@ -181,8 +181,8 @@ void main()
          tile = g / (down * PARTS) * down + g % down; // neighbours share weights
     r0 = g % down * TILE_M, j0 = g / (down * PARTS) * WIDE;
     if (j0 >= columns) return;
-    uint slices = (n + UNIT - 1) / UNIT, each = (slices + PARTS - 1) / PARTS, from = part * each,
-         to = min(from + each, slices), units = from < to ? to - from : 0, now = 0;
+    uint slices = (n + SLICE - 1) / SLICE, each = (slices + PARTS - 1) / PARTS, from = part * each,
+         to = min(from + each, slices), now = 0;
     MatrixC acc[M][N];
     UNROLL for (uint i = 0; i < M; i++)
         UNROLL for (uint j = 0; j < N; j++) matrix_zero(acc[i][j]);
@@ -197,33 +197,33 @@ void main()
     [[dont_unroll]] for (uint s = from; s < to; s++) {
         take_slice();
         if (s + 1 < to) fetch_slice(s + 1);
-        uint u = s - from, in_x = u % UNITS_X, at = now + in_x * (UNIT / 8);
-        bool more = u + UNITS_X - in_x < units;
-        if (in_x == 0 && more) fetch_x(s + UNITS_X);
-        UNROLL for (uint half_unit = 0; half_unit < 2; half_unit++) {
+        uint in_x = (s - from) % SLICES_X, at = now + in_x * (SLICE / 8);
+        bool more = s + SLICES_X - in_x < to; // there is another buffer of x
+        if (in_x == 0 && more) fetch_x(s + SLICES_X);
+        UNROLL for (uint half_slice = 0; half_slice < 2; half_slice++) {
             uvec4 v[2 * PAIRS];
             UNROLL for (uint i = 0; i < DIRECT_PAIRS; i++)
                 UNROLL for (uint e = 0; e < 2; e++) {
-                    uint vector = 2 * half_unit + e, k = s * UNIT + 32 * vector + 8 * (LANE % 4);
+                    uint vector = 2 * half_slice + e, k = s * SLICE + 32 * vector + 8 * (LANE % 4);
                     v[2 * i + e] = numbers[4 * i + vector] & (k < n ? 0xffffffffu : 0u);
                 }
             UNROLL for (uint i = 0; i < RUN_PAIRS; i++) {
-                uint k = s * UNIT + run_element(half_unit), kept = k < n ? 0xffffffffu : 0u;
+                uint k = s * SLICE + run_element(half_slice), kept = k < n ? 0xffffffffu : 0u;
                 if (CODES) {
                     Run16 run = first[i];
-                    if (half_unit != 0) run = second[i];
+                    if (half_slice != 0) run = second[i];
                     Codes16 c = codes_of(TYPE, run, k);
                     v[2 * i] = pack_codes(c, 0) & kept;
                     v[2 * i + 1] = pack_codes(c, 8) & kept;
                 } else {
-                    v[2 * i] = numbers[4 * i + 2 * half_unit];
-                    v[2 * i + 1] = numbers[4 * i + 2 * half_unit + 1];
+                    v[2 * i] = numbers[4 * i + 2 * half_slice];
+                    v[2 * i + 1] = numbers[4 * i + 2 * half_slice + 1];
                 }
             }
             UNROLL for (uint step = 0; step < 4; step++) {
                 MatrixA a[M];
                 UNROLL for (uint i = 0; i < M; i++)
-                    matrix_a(a[i], at + 16 * i * ROW_X + 2 * (4 * half_unit + step), ROW_X);
+                    matrix_a(a[i], at + 16 * i * ROW_X + 2 * (4 * half_slice + step), ROW_X);
                 UNROLL for (uint j = 0; j < N; j++) {
                     MatrixB b;
                     uint w[4];
@@ -234,7 +234,7 @@ void main()
                 }
             }
         }
-        if (in_x == UNITS_X - 1 && more) {
+        if (in_x == SLICES_X - 1 && more) {
             now = BUFFER_X - now;
             store_x(now);
             barrier();

@@ -16,12 +16,13 @@
 //
 // Work: the columns are divided into tiles and the blocks of a row into PARTS; a workgroup multiplies one
 // part of one tile. Each of its subgroups has 16 N columns, an invocation 64 elements of a block of 2 N of
-// them. With t = LANE % 4 these are four runs of 16, run v of unit u from element 128 (t / 2) + 64 u + 32 v +
-// 16 (t % 2) on, because these are the halves of 32 bytes of codes. Of Q6_K these bytes have 32 v and 64 u;
-// where x was converted for weights of Q6_K alone (ORDER_Q6_K), u and v change places, so that a unit needs
-// one vector of codes and fewer registers. The next block of weights is in flight to registers meanwhile. All
-// subgroups read x from shared memory, in units of half a block: two buffers, and the unit behind these in
-// flight to registers. Sums of parts meet in scratch (fragment_sums.glsl).
+// them. With t = LANE % 4 these are four runs of 16. Run v of half h of the block begins at element
+// 128 (t / 2) + 64 h + 32 v + 16 (t % 2): its codes are the lower (v = 0) or upper nibbles of 16 bytes. In
+// Q6_K the nibbles of a byte belong to both halves instead. Where x was converted for weights of Q6_K alone
+// (ORDER_Q6_K), h and v change places in that formula, so that a half needs one vector of codes and fewer
+// registers. The next block of weights is in flight to registers meanwhile. All subgroups read x from shared
+// memory by half blocks: two buffers, and the half block behind these in flight to registers. Sums of parts
+// meet in scratch (fragment_sums.glsl).
 //
 // Bytes: the weights once, x once for each tile of columns, 8 for each sum of a part. Limit: instructions,
 // multiplications, shared memory and the way from the second cache, which take a third to a half of the time
@@ -44,7 +45,7 @@ layout(local_size_x_id = 4) in;
 #include "backends/vulkan/product/finish.glsl"
 
 const bool IS_Q6 = TYPE == TYPE_Q6_K, OWN_ORDER = (FORM & 128) != 0;
-// Whether the halves of bytes of codes are of two units, and not of two runs.
+// Whether the nibbles of a byte belong to both halves of the block, and not to two runs of one half.
 #define CROSSED (IS_Q6 && !OWN_ORDER)
 // Blocks of 16 rows; matrices of 16 columns of a subgroup; subgroups; parts of the common dimension.
 const uint M = TILE & 15u, N = TILE >> 4 & 15u, TEAMS = TILE >> 8 & 255u, PARTS = TILE >> 20;
@@ -52,9 +53,9 @@ const bool ROWS_ALIGNED = (LAYOUT & 2) != 0;
 const uint THREADS = LANES * TEAMS, TILE_M = 16 * M, TILE_N = 16 * N * TEAMS, PAIRS = 2 * N;
 // With a GLU half of the tile's columns are of gate, half of up.
 const uint WIDE = GATED ? TILE_N / 2 : TILE_N;
-// Of a row of a unit, in vectors of 16 bytes: 128 elements and 16 sums, which Q6_K does not need. In shared
-// memory rows have one more, so that no two rows of a matrix share banks.
-const uint UNIT = 18, USED = IS_Q6 ? 16 : UNIT, ROW_X = USED + 1, BUFFER_X = TILE_M * ROW_X,
+// Of a row of x in half a block, in vectors of 16 bytes: 128 elements and 16 sums, which Q6_K does not need.
+// In shared memory rows have one more, so that no two rows of a matrix share banks.
+const uint ROW_OF_HALF = 18, USED = IS_Q6 ? 16 : ROW_OF_HALF, ROW_X = USED + 1, BUFFER_X = TILE_M * ROW_X,
            LOADS_X = (TILE_M * USED + THREADS - 1) / THREADS;
 // Of a row of sums, in vectors of 16 bytes.
 const uint ROW_SUMS = TILE_N / 4 + 1,
@@ -64,7 +65,7 @@ MATRIX_SPACE(SPACE + TEAMS * FRAGMENT_SPACE)
 
 uint quarter = LANE % 4; // t
 uint64_t x_at;
-uint unit_size; // bytes of a unit of all rows
+uint half_size; // bytes of half a block of all rows
 uvec4 next_x[LOADS_X];
 
 // --- weights -------------------------------------------------------------------------------------------
@@ -120,41 +121,29 @@ void fetch_weights(bool more)
     }
 }
 
-// Operations on two f16 numbers in a word. (lavapipe 22.3 multiplied wrongly by a word that is a constant, so
-// times_one takes a number.)
-uint times(uint a, uint b)
-{
+// Operations on two f16 numbers in a word; emulated by f32, because a driver without cooperative matrices may
+// have no f16 arithmetic. (lavapipe 22.3 multiplied wrongly by a constant word, so times_one takes a number.)
 #ifdef EMULATED
-    return packHalf2x16(unpackHalf2x16(a) * unpackHalf2x16(b));
+#define two_of_word unpackHalf2x16
+#define word_of_two packHalf2x16
+#define Number      float
 #else
-    return packFloat2x16(unpackFloat2x16(a) * unpackFloat2x16(b));
+#define two_of_word unpackFloat2x16
+#define word_of_two packFloat2x16
+#define Number      float16_t
 #endif
-}
-uint minus(uint a, float b)
-{
-#ifdef EMULATED
-    return packHalf2x16(unpackHalf2x16(a) - b);
-#else
-    return packFloat2x16(unpackFloat2x16(a) - float16_t(b));
-#endif
-}
-uint times_one(uint a, float b)
-{
-#ifdef EMULATED
-    return packHalf2x16(unpackHalf2x16(a) * b);
-#else
-    return packFloat2x16(unpackFloat2x16(a) * float16_t(b));
-#endif
-}
+uint times(uint a, uint b) { return word_of_two(two_of_word(a) * two_of_word(b)); }
+uint times_one(uint a, float b) { return word_of_two(two_of_word(a) * Number(b)); }
+uint minus(uint a, float b) { return word_of_two(two_of_word(a) - Number(b)); }
 // Whole numbers below 256 in the lower bytes of both halves of a word.
 uint numbers_of(uint two) { return minus(two | 0x64006400u, 1024.0); }
 uint lower_twice(uint two) { return two & 0xffffu | two << 16; }
 uint upper_twice(uint two) { return two >> 16 | two & 0xffff0000u; }
 
-// Scales of run v of unit u, [2 u + v], twice in a word; minima of both runs of a unit. Scales make up for
-// where codes stand: of codes in the upper halves of bytes, 16 times as large, and of those of Q4_K and Q5_K,
-// which stand as the fraction of a number below the smallest normal one, 2^-24 each. Products are 2^-14 too
-// small then (PRODUCT), because 2^10 is the largest power that scales can have.
+// Scales of run v of half h, [2 h + v], twice in a word; minima of both runs of a half. Scales make up for
+// where codes stand: upper nibbles are 16 times as large, and codes of Q4_K and Q5_K stand as the fraction of
+// a subnormal number, so that they are multiplied by 2^-24. Products are 2^-14 too small then (PRODUCT),
+// because 2^10 is the largest power that scales can have.
 const float PRODUCT = IS_Q6 ? 1.0 : 16384.0;
 uint scales[PAIRS][4], minima[PAIRS][2];
 uint factors[N][8]; // of the columns of the elements that the invocation has of sums
@@ -210,10 +199,10 @@ void take_block()
     UNROLL for (uint j = 0; j < N; j++) find_factors(j);
 }
 
-// Two elements of column i: of run v of unit u those of bytes 0 and 2 (byte 0) or 1 and 3 of word w.
-uint element_pair(uint i, uint u, uint w, uint v, uint byte)
+// Two elements of column i: of run v of half h those of bytes 0 and 2 (byte 0) or 1 and 3 of word w.
+uint element_pair(uint i, uint h, uint w, uint v, uint byte)
 {
-    const uint upper = CROSSED ? u : v, second = CROSSED ? v : u,
+    const uint upper = CROSSED ? h : v, second = CROSSED ? v : h,
                LOW = upper == 0 ? 0x000f000fu : 0x00f000f0u;
     uint q = (second != 0 ? now[i].codes[1][w] : now[i].codes[0][w]) >> 8 * byte & LOW,
          high = now[i].high[w];
@@ -221,24 +210,26 @@ uint element_pair(uint i, uint u, uint w, uint v, uint byte)
         high = byte == 0 ? high << 4 - 2 * second : high >> 4 + 2 * second;
         q |= 0x64006400u;
         q |= high & (upper == 0 ? 0x00300030u : 0x03000300u);
-        return times(minus(q, upper == 0 ? 1056.0 : 1536.0), scales[i][2 * u + v]);
+        return times(minus(q, upper == 0 ? 1056.0 : 1536.0), scales[i][2 * h + v]);
     }
     if (TYPE == TYPE_Q5_K) {
-        high >>= 4 * (quarter / 2) + 2 * u + v;
+        high >>= 4 * (quarter / 2) + 2 * h + v;
         high = byte == 0 ? high << (upper == 0 ? 4 : 8) : upper == 0 ? high >> 4 : high;
         q |= high & (upper == 0 ? 0x00100010u : 0x01000100u);
     }
-    return times(q, scales[i][2 * u + v]);
+    return times(q, scales[i][2 * h + v]);
 }
 
 // --- x -------------------------------------------------------------------------------------------------
 
-void fetch_x(uint u)
+// Starts the loads of half block h.
+void fetch_x(uint h)
 {
-    uint64_t at = x_at + uint64_t(u) * uint64_t(unit_size) + 16 * (thread / USED * UNIT + thread % USED);
+    uint64_t at = x_at + uint64_t(h) * uint64_t(half_size) +
+                  16 * (thread / USED * ROW_OF_HALF + thread % USED);
     UNROLL for (uint i = 0; i < LOADS_X; i++) {
         // With Q6_K sums are left out of the THREADS / 16 rows that are loaded at once.
-        next_x[i] = load_u128(at + 16 * i * (IS_Q6 ? THREADS / 16 * UNIT : THREADS));
+        next_x[i] = load_u128(at + 16 * i * (IS_Q6 ? THREADS / 16 * ROW_OF_HALF : THREADS));
     }
 }
 void store_x(uint buffer_at)
@@ -251,12 +242,12 @@ void store_x(uint buffer_at)
 
 // --- multiplication ------------------------------------------------------------------------------------
 
-// Subtracts the minima of unit u times the sums of its runs in the buffer.
-void subtract_minima(uint u, uint buffer_at)
+// Subtracts the minima of half h times the sums of its runs in the buffer.
+void subtract_minima(uint h, uint buffer_at)
 {
     UNROLL for (uint j = 0; j < N; j++) {
         MatrixB b;
-        uint w[4] = uint[](minima[2 * j][u], minima[2 * j][u], minima[2 * j + 1][u], minima[2 * j + 1][u]);
+        uint w[4] = uint[](minima[2 * j][h], minima[2 * j][h], minima[2 * j + 1][h], minima[2 * j + 1][h]);
         matrix_b_fragment(b, SPACE + FRAGMENT_SPACE * team, w);
         UNROLL for (uint i = 0; i < M; i++) {
             MatrixA a;
@@ -281,29 +272,29 @@ void main()
     r0 = g % down * TILE_M, j0 = g / (down * PARTS) * WIDE;
     if (j0 >= columns) return;
     uint blocks = k / 256, each = (blocks + PARTS - 1) / PARTS, from = part * each,
-         to = min(from + each, blocks), units = from < to ? 2 * (to - from) : 0;
+         to = min(from + each, blocks), halves = from < to ? 2 * (to - from) : 0;
     from = min(from, blocks - 1); // the part may be empty
     find_weights(from);
-    fetch_weights(units > 2);
-    unit_size = rows * UNIT * 16;
+    fetch_weights(halves > 2);
+    half_size = rows * ROW_OF_HALF * 16;
     x_at = given_scratch + 256 * uint64_t(args.n[N_PRODUCT_COPY]) + (uint64_t(rows) * 4 + 255) / 256 * 256 +
-           uint64_t(2 * from) * uint64_t(unit_size) + r0 * UNIT * 16;
+           uint64_t(2 * from) * uint64_t(half_size) + r0 * ROW_OF_HALF * 16;
     fetch_x(0);
     store_x(0);
     fetch_x(1);
     UNROLL for (uint i = 0; i < M * N; i++)
         [[unroll]] for (uint e = 0; e < 8; e++) total[i][e] = 0.0;
     barrier();
-    [[dont_unroll]] for (uint first = 0; first < units; first += 2) {
+    [[dont_unroll]] for (uint first = 0; first < halves; first += 2) {
         take_block();
-        fetch_weights(first + 4 < units);
+        fetch_weights(first + 4 < halves);
         MatrixC acc[M][N];
         UNROLL for (uint i = 0; i < M; i++)
             UNROLL for (uint j = 0; j < N; j++) matrix_zero(acc[i][j]);
-        UNROLL for (uint u = 0; u < 2; u++) {
-            uint at = u * BUFFER_X;
+        UNROLL for (uint h = 0; h < 2; h++) {
+            uint at = h * BUFFER_X;
             store_x(BUFFER_X - at);
-            fetch_x(min(first + u + 2, units - 1));
+            fetch_x(min(first + h + 2, halves - 1));
             UNROLL for (uint step = 0; step < 8; step++) {
                 MatrixA a[M];
                 UNROLL for (uint i = 0; i < M; i++) matrix_a(a[i], at + 16 * i * ROW_X + 2 * step, ROW_X);
@@ -311,12 +302,12 @@ void main()
                     MatrixB b;
                     uint w[4];
                     UNROLL for (uint i = 0; i < 4; i++)
-                        w[i] = element_pair(2 * j + i / 2, u, step / 2, step % 2, i % 2);
+                        w[i] = element_pair(2 * j + i / 2, h, step / 2, step % 2, i % 2);
                     matrix_b_fragment(b, SPACE + FRAGMENT_SPACE * team, w);
                     UNROLL for (uint i = 0; i < M; i++) matrix_multiply(a[i], b, acc[i][j]);
                 }
             }
-            if (!IS_Q6) subtract_minima(u, at);
+            if (!IS_Q6) subtract_minima(h, at);
             barrier();
         }
         UNROLL for (uint i = 0; i < M; i++)

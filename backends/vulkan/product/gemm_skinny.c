@@ -22,8 +22,8 @@ enum {
 // 1743, gemm_fragment.comp 1819, 2407, 2986.
 enum { MIN_ROWS_QUANTISED = 5, MIN_ROWS_FRAGMENTS = 3, MIN_ROWS_PLAIN = 3 };
 enum { MIN_SLICES = 2 }; // of a part
-// gemm_fragment_k.comp: vectors of a row of x in a unit of half a block; invocations of a subgroup.
-enum { ROW_OF_UNIT = 18, LANES = 32 };
+// gemm_fragment_k.comp: vectors of a row of x in half a block of weights; invocations of a subgroup.
+enum { ROW_OF_HALF = 18, LANES = 32 };
 // Constants of the shader.
 enum { C_TILE = 2, C_THREADS = 4, C_FORM };
 // Of fragment_sums.glsl: the bits of C_TILE from there on; a bit of TN_VK_LAYOUT.
@@ -108,7 +108,7 @@ static bool fits(const tn_vk *v, const form *f, const tile *t)
 {
     int64_t weights = (int64_t)t->teams * SIZE * t->n * (DEPTH / 16 + 1),
             x = (int64_t)SIZE * t->m * (t->pieces * DEPTH / 8 + 1),
-            row_x = f->operands == K_QUANTS ? ROW_OF_UNIT + 1 : t->pieces * DEPTH / 8 + 1,
+            row_x = f->operands == K_QUANTS ? ROW_OF_HALF + 1 : t->pieces * DEPTH / 8 + 1,
             row_sums = (int64_t)t->teams * 4 * t->n + 1,
             size =
                 f->operands == IN_MEMORY ? weights + x : (int64_t)SIZE * t->m * TN_MAX(2 * row_x, row_sums);
@@ -199,8 +199,8 @@ static copies find_copies(const tn_step *step, const tn_product *p, const form *
         c.of[i] = k;
         c.size = TN_MAX(c.size, tn_vk_convert_16bit_size(step, order));
     }
-    // What a workgroup loads behind the last rows of the last unit.
-    if (f->operands == K_QUANTS) c.size += (t->teams * LANES / SIZE + SIZE * t->m) * ROW_OF_UNIT * VECTOR;
+    // What a workgroup loads behind the last rows of the last half block.
+    if (f->operands == K_QUANTS) c.size += (t->teams * LANES / SIZE + SIZE * t->m) * ROW_OF_HALF * VECTOR;
     c.size = tn_vk_div_up(c.size, ALIGNMENT) * ALIGNMENT;
     return c;
 }

@@ -51,9 +51,7 @@ MATRIX_SPACE(X + TILE_M * ROW_X)
 // Sums of all parts go to scratch; the workgroup of a tile that is ready last adds them, in the order of the
 // parts.
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer ExchangedFour { vec4 v; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Counter { uint v; };
-shared uint ready;
+#include "backends/vulkan/shaders/last_workgroup.glsl"
 
 uint thread = gl_LocalInvocationID.x, team = thread / LANES, n, columns, rows, r0, j0;
 
@@ -104,16 +102,11 @@ uint64_t sums_of_tile(uint tile, uint parts)
 // A part of the tile is in scratch: the last of them finishes it.
 void finish_part(uint64_t sums, uint tile, uint parts, float touched)
 {
-    memoryBarrierBuffer();
-    barrier();
-    if (parts > 1) {
-        uint64_t counter = args.counters + 4 * uint64_t(uint(args.n[N_PRODUCT_COUNTERS]) + tile);
-        if (thread == 0) ready = atomicAdd(Counter(counter).v, 1u);
-        barrier();
-        if (ready + 1 < parts) return;
+    uint64_t counter = args.counters + 4 * uint64_t(uint(args.n[N_PRODUCT_COUNTERS]) + tile);
+    if (parts == 1) {
         memoryBarrierBuffer();
-        if (thread == 0) Counter(counter).v = 0; // for the next step
-    }
+        barrier();
+    } else if (!is_last_workgroup(counter, parts, thread == 0)) return;
     finish_tile(sums, parts, touched);
 }
 
